@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, Protocol
 
 from actor.proofread.model import Proof
@@ -28,7 +29,8 @@ class RewriteRequest:
 
     `table_uuid` is the `metaData.id` that the table must have; empty: any. `may_copy`: row groups may be copied as
     bytes where that is exact. `full_bytes`: size from which an output is never merged again; 0: each may be the last.
-    `proofread`: which groups are compared with their inputs before they are committed.
+    `proofread`: which groups are compared with their inputs before they are committed. `carry_below`: share of deleted
+    rows in an output below which they may stay in it, hidden as they are in the inputs; None: they are left out.
     """
 
     location: str
@@ -38,6 +40,7 @@ class RewriteRequest:
     may_copy: bool = True
     full_bytes: int = 0
     proofread: Proofread = Proofread.NEW
+    carry_below: Fraction | None = None
 
 
 class GroupStatus(StrEnum):

@@ -61,6 +61,7 @@ def request_of(portions: Sequence[Portion], trace: str = "") -> RewriteRequest:
         may_copy=payload.policy.row_group_copy is RowGroupCopy.AUTO,
         full_bytes=payload.policy.size_levels.full_bytes,
         proofread=payload.policy.proofread,
+        carry_below=payload.policy.delete_ratio_threshold,
     )
 
 

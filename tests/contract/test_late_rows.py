@@ -3,6 +3,8 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,13 @@ import pytest
 
 from actor.formats.delta import late_rows
 from actor.formats.delta.late_rows import places_of
+from actor.formats.parquet.copy_rules import EncodeReason
 from actor.ports import GroupStatus, RewriteOutcome
 from actor.proofread.model import DeleteForm, Deletes
 from actor.proofread.vectors import read_vector
 from shared.errors import Conflict, Difference
 from shared.formats.delta_references import vector_path
+from shared.layout.planner import RewriteMode
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import HandTable
@@ -65,10 +69,13 @@ class World:
             data = pq.ParquetFile(self.path / add["path"]).read().select(["id", "v", "x"]).to_pylist()
             yield from (tuple(row.values()) for place, row in enumerate(data) if place not in gone)
 
-    def rewrite(self, control: Steering, way: str = "copied") -> RewriteOutcome:
-        group = self.lab.group(self.location, count=5)
+    def rewrite(
+        self, control: Steering | None = None, way: str = "copied", mode: RewriteMode = RewriteMode.MINOR
+    ) -> RewriteOutcome:
+        group = replace(self.lab.group(self.location, count=5), mode=mode)
         lab = self.lab.copying() if way == "copied" else self.lab
-        return lab.rewrite(self.location, [group], control, may_copy=way != "encoded")
+        below = Fraction(1, 10)
+        return lab.rewrite(self.location, [group], control, may_copy=way != "encoded", carry_below=below)
 
     def data_files(self) -> set[str]:
         return tables.parquet_files(self.path)
@@ -94,21 +101,74 @@ def world(lab: DeltaLab) -> World:
 
 @MOMENTS
 @pytest.mark.parametrize("way", ["copied", "by column"])
+@pytest.mark.parametrize("hidden", [(), (3, 40, 41)], ids=["no vectors", "with vectors"])
 def test_rows_that_are_deleted_meanwhile_are_gone_in_what_was_written(
-    world: World, moment: Callable[..., Steering], way: str
+    world: World, moment: Callable[..., Steering], way: str, hidden: tuple[int, ...]
 ) -> None:
     before = world.rows()
+    for row in hidden:
+        world.statement(f"DELETE FROM {{t}} WHERE id = {row}")()
     outcome = world.rewrite(moment(world.statement("DELETE FROM {t} WHERE id IN (0, 3, 19, 41, 99)")), way)
     (end,) = outcome.groups
-    assert (end.status, end.rows, end.is_copied, end.by_column) == (LANDED, 95, way == "copied", way == "by column")
+    gone = {0, 3, 19, 41, 99, *hidden}
+    left = 100 - len(gone)
+    assert (end.status, end.rows, end.is_copied, end.by_column) == (LANDED, left, way == "copied", way == "by column")
     assert outcome.conflicts == (moment is at_commit)
     (output,) = end.outputs
-    assert (output.rows, output.deleted_rows) == (100, 5)
-    assert world.rows() == [row for row in before if row[0] not in (0, 3, 19, 41, 99)]
+    assert (output.rows, output.deleted_rows) == (100, len(gone))
+    assert world.rows() == [row for row in before if row[0] not in gone]
     (add,) = tables.added(world.path, outcome.version or 0)
     assert json.loads(add["stats"])["tightBounds"] is False
     (live,) = world.lab.engine.read_partition(world.location, end.group.partition).files
-    assert (live.key, live.deleted_rows) == (output.key, 5)
+    assert (live.key, live.deleted_rows) == (output.key, len(gone))
+
+
+@pytest.mark.parametrize("way", ["copied", "by column"])
+def test_few_rows_that_were_hidden_before_stay_hidden_in_what_is_copied(world: World, way: str) -> None:
+    before = world.rows()
+    world.statement("DELETE FROM {t} WHERE id IN (0, 19, 40)")()
+    outcome = world.rewrite(way=way)
+    (end,) = outcome.groups
+    assert (end.status, end.rows, [(file.rows, file.deleted_rows) for file in end.outputs]) == (LANDED, 97, [(100, 3)])
+    assert (world.rows(), world.vectors()) == (
+        [row for row in before if row[0] not in (0, 19, 40)],
+        world.named_vectors(),
+    )
+    world.statement("DELETE FROM {t} WHERE id = 1")()
+    world.statement("REORG TABLE {t} APPLY (PURGE)")()
+    assert world.rows() == [row for row in before if row[0] not in (0, 1, 19, 40)]
+    world.statement(f"RESTORE TABLE {{t}} TO VERSION AS OF {outcome.version}")()
+    assert world.rows() == [row for row in before if row[0] not in (0, 19, 40)]
+
+
+@pytest.mark.parametrize(
+    ("deleted", "mode"), [(3, RewriteMode.FULL), (3, RewriteMode.IDLE), (3, RewriteMode.PURGE), (10, RewriteMode.MINOR)]
+)
+def test_many_hidden_rows_or_any_that_are_to_go_are_left_out(world: World, deleted: int, mode: RewriteMode) -> None:
+    world.statement(f"DELETE FROM {{t}} WHERE id % 10 = 0 AND id < {deleted * 10}")()
+    rows = world.rows()
+    (end,) = world.rewrite(mode=mode).groups
+    assert (end.status, end.encoded_because) == (LANDED, EncodeReason.DELETION_VECTOR)
+    assert [(file.rows, file.deleted_rows) for file in end.outputs] == [(100 - deleted, 0)]
+    assert world.rows() == rows
+
+
+@MOMENTS
+def test_rows_that_come_back_meanwhile_are_not_lost(world: World, moment: Callable[..., Steering]) -> None:
+    before = world.rows()
+    world.statement("DELETE FROM {t} WHERE id IN (0, 40)")()
+
+    def undo() -> None:
+        """As a RESTORE that changes no metadata."""
+        hidden = [add for add in tables.live(world.path).values() if add.get("deletionVector")]
+        removes = [{**{name: add[name] for name in ("path", "deletionVector")}, "dataChange": True} for add in hidden]
+        adds = [{name: value for name, value in add.items() if name != "deletionVector"} for add in hidden]
+        lines = [*({"remove": one} for one in removes), *({"add": one} for one in adds)]
+        file = world.path / "_delta_log" / f"{tables.newest(world.path) + 1:020}.json"
+        file.write_text("\n".join(map(json.dumps, lines)))
+
+    assert [end.status for end in world.rewrite(moment(undo)).groups] == [STALE]
+    assert (world.rows(), world.vectors()) == (before, world.named_vectors())
 
 
 def test_one_that_deletes_again_before_each_attempt_costs_attempts_and_no_row(world: World) -> None:
@@ -159,15 +219,21 @@ def test_what_cannot_be_hidden_is_planned_again(world: World, statement: str, wa
     assert world.data_files() == {add["path"] for one in versions for add in tables.added(world.path, one)}
 
 
+@pytest.mark.parametrize("is_late", [True, False])
 def test_an_output_that_holds_its_inputs_in_another_order_is_never_committed(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
     monkeypatch.setattr(
         late_rows, "places_of", lambda rows, hidden: [(place + 20) % 100 for place in places_of(rows, hidden)]
     )
     delete = world.statement("DELETE FROM {t} WHERE id IN (3, 41)")
     before, version = world.data_files(), world.table.version
-    with pytest.raises(Difference, match="values differ in the columns id, v, x"):
-        world.rewrite(when_written(delete))
+    if is_late:
+        with pytest.raises(Difference, match="values differ in the columns id, v, x"):
+            world.rewrite(when_written(delete), "by column")
+    else:
+        delete()
+        (end,) = world.rewrite(way="by column").groups
+        assert (end.status, type(end.error)) == (GroupStatus.REFUSED, Difference)
     assert (tables.newest(world.path), world.data_files()) == (version + 1, before)
     assert world.vectors() == world.named_vectors()

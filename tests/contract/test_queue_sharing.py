@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.queue import admin_commands, commands
+from shared.queue import admin_commands, commands, keys
 from shared.queue.model import (
     Band,
     Claim,
@@ -45,6 +45,22 @@ def test_further_ready_jobs_of_the_table_come_with_the_first_in_their_order(benc
     assert partitions(claims) == "bcde"
     assert sorted({claim.token for claim in claims}) == [claim.token for claim in claims]
     assert partitions(bench.claim(share=FOUR)) == "a"
+
+
+def test_jobs_that_were_taken_along_are_in_no_index_for_another_worker(bench: Bench) -> None:
+    enqueue(bench, "abc")
+    assert partitions(bench.claim(share=FOUR)) == "abc"
+    assert bench.state().named("f:") == {}
+    assert bench.claim(share=FOUR) == ()
+
+
+def test_jobs_that_come_back_hold_no_slot_with_each_other(bench: Bench) -> None:
+    enqueue(bench, "ab")
+    claims = bench.claim(share=FOUR)
+    jobs = [keys.job(QUEUE, claim.id) for claim in claims]
+    for claim in claims:
+        bench.finish(claim, RunResult.FAIL)
+    assert [bench.client.hget(job, "slot") for job in jobs] == [None, None]
 
 
 def test_a_worker_that_does_not_share_gets_one_job(bench: Bench) -> None:

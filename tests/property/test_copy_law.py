@@ -88,7 +88,7 @@ class Table:
             mode=group.mode,
             bytes=group.bytes,
             full_bytes=full_bytes,
-            has_deletion_vectors=False,
+            drops_rows=False,
             files=[one.summary for one in inputs],
         )
         reason = reason_to_encode(candidate, self.limits)

@@ -190,6 +190,17 @@ def test_bounds_that_deletions_left_wide_say_nothing_of_the_output() -> None:
     }
 
 
+def test_bounds_of_a_file_whose_rows_are_hidden_hold_all_that_is_left() -> None:
+    """Of the second input the visible rows were counted, one of which is not null."""
+    wide = {"numRecords": 3, "minValues": {"whole": 1}, "nullCount": {"whole": 1}, "tightBounds": False}
+    counted = {"numRecords": 2, "minValues": {"whole": -5}, "nullCount": {"whole": 2}, "tightBounds": False}
+    null = {"numRecords": 2, "nullCount": {"whole": 2}}
+    both = json.loads(merged([json.dumps(wide), json.dumps(counted)], COLUMNS, rows=6, hides_rows=True))
+    assert both == {"numRecords": 6, "minValues": {"whole": -5}}
+    unknown = json.loads(merged([json.dumps(wide), json.dumps(null)], COLUMNS, rows=6, hides_rows=True))
+    assert unknown == {"numRecords": 6}
+
+
 def test_a_greatest_instant_that_may_be_cut_to_milliseconds_is_rounded_up() -> None:
     logged = '{"numRecords":1,"maxValues":{"at":"2026-01-01T00:00:00.123Z","wall":"2026-01-01T00:00:00.123456"}}'
     found = json.loads(merged([logged], COLUMNS, rows=1))

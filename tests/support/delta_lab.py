@@ -70,9 +70,10 @@ class DeltaLab:
         *,
         job: str = "job",
         token: int = 1,
-        may_copy: bool = True,
+        **more: Any,
     ) -> RewriteOutcome:
-        request = RewriteRequest(location, tuple(groups), mark(job, token), may_copy=may_copy)
+        """`more`: of `RewriteRequest`."""
+        request = RewriteRequest(location, tuple(groups), mark(job, token), **more)
         return self.engine.rewrite(request, control or Steering())
 
     def digest(

@@ -33,6 +33,15 @@ class LoggedFile:
         return self.file.key
 
     @property
+    def with_all_rows(self) -> "LoggedFile":
+        """The same file as if no vector hid rows of it; how many it holds, statistics beside a vector may not say."""
+        if self.file.dv_id is None:
+            return self
+        add = json.loads(self.json)
+        del add["deletionVector"]
+        return LoggedFile(replace(self.file, dv_id=None, deleted_rows=0, rows=None), encode(add))
+
+    @property
     def vector_path(self) -> str | None:
         """Path of the file that holds its deletion vector; None without one, and where the log holds it.
 

@@ -21,7 +21,7 @@ from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.preflight import check_table
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.staged_clustering import MAX_FILE_SIZE, StagedClustering
-from actor.formats.delta.write import WrittenGroup
+from actor.formats.delta.written_group import WrittenGroup
 from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome

@@ -1,7 +1,7 @@
 """Reasons in the log for and against copying row groups of a Delta table, and the copier of its groups."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,12 +20,13 @@ from shared.policy.row_order import INPUT_ORDER
 class DeltaCandidate(CopyCandidate):
     """A group of a Delta table.
 
+    drops_rows: rows that vectors hide are to be left out.
     loses_folder: the output would lie outside the Hive-style folders that name the inputs' partition.
     is_sorted: rows are to be sorted by columns, so their order differs from the inputs'.
     """
 
     shape: TableShape
-    has_deletion_vectors: bool
+    drops_rows: bool
     is_sorted: bool = False
     loses_folder: bool = False
 
@@ -43,7 +44,7 @@ class DeltaCandidate(CopyCandidate):
         return {
             EncodeReason.FOLDER: self.loses_folder,
             EncodeReason.ROW_ORDER: self.is_sorted,
-            EncodeReason.DELETION_VECTOR: self.has_deletion_vectors,
+            EncodeReason.DELETION_VECTOR: self.drops_rows,
             EncodeReason.ROW_TRACKING: "rowTracking" in protocol.writer_features | protocol.reader_features,
             EncodeReason.ICEBERG_COMPATIBILITY: is_for_iceberg,
             EncodeReason.TYPE_WIDENING: "delta.typeChanges" in self.shape.metadata_json,
@@ -78,9 +79,11 @@ class SpelledGroup:
 class DeltaCopier(RowGroupCopier[SpelledGroup, LoggedFile]):
     """Copies groups of one Delta table."""
 
-    def __init__(self, tasks: ParquetTasks, rule: CopyRule) -> None:
+    def __init__(self, tasks: ParquetTasks, rule: CopyRule, may_carry: Callable[[LiveGroup], bool]) -> None:
+        """`may_carry`: whether an output may hold the rows that vectors of a group hide."""
         super().__init__(rule, tasks.classes)
         self._tasks = tasks
+        self._may_carry = may_carry
 
     def choose(self, live: SpelledGroup) -> CopyCandidate | NotCopied:
         """Ask the log, then for the classes, and read footers only if neither forbids to copy."""
@@ -90,7 +93,7 @@ class DeltaCopier(RowGroupCopier[SpelledGroup, LoggedFile]):
             mode=group.mode,
             bytes=group.bytes,
             full_bytes=self._rule.full_bytes,
-            has_deletion_vectors=any(logged.file.dv_id is not None for logged in inputs),
+            drops_rows=any(logged.file.dv_id is not None for logged in inputs) and not self._may_carry(live.live),
             is_sorted=group.order not in (None, INPUT_ORDER),
             is_allowed=self._rule.is_allowed,
             loses_folder=self._tasks.paths.loses_folder(live.values, [logged.file.path for logged in inputs]),

@@ -31,7 +31,7 @@ from actor.formats.delta.read_rows import refused_sizes
 from actor.formats.delta.row_removal import NOTHING_REMOVED, RemovalTarget, RemovalWriter
 from actor.formats.delta.snapshot import list_partition
 from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
-from actor.formats.delta.write import WrittenGroup
+from actor.formats.delta.written_group import WrittenGroup
 from actor.jvm.scala import jvm_context
 from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted

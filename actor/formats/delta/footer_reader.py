@@ -11,7 +11,6 @@ from actor.formats.parquet.copy_rules import EncodeReason
 from actor.formats.parquet.file_columns import DescribedFiles, decode_described
 from actor.formats.parquet.footer_summary import THREADS, FooterSummary
 from actor.jvm.scala import Scala
-from shared.table import FileKey
 
 _LOCAL = "file:"
 """Beginning of a folder whose files are read as fast one after the other: threads cost more than they gain."""
@@ -24,8 +23,8 @@ class FooterReader:
         self._scala = scala
         self._log = log
         self._lock = threading.Lock()
-        self._read: dict[tuple[FileKey, ...], DescribedFiles] = {}
-        self._kept: dict[tuple[FileKey, ...], Any] = {}
+        self._read: dict[tuple[str, ...], DescribedFiles] = {}
+        self._kept: dict[tuple[str, ...], Any] = {}
 
     def read(self, files: Sequence[LoggedFile]) -> tuple[FooterSummary, ...]:
         """Return the summaries in the order of the files; the JVM keeps the footers for a task (see `take`)."""
@@ -41,21 +40,21 @@ class FooterReader:
     def take(self, files: Sequence[LoggedFile]) -> Any:
         """Return, once, what the JVM keeps of these files since `read`: a copy changes it. None if it keeps nothing."""
         with self._lock:
-            return self._kept.pop(_keys(files), None)
+            return self._kept.pop(_paths(files), None)
 
     def forget(self, files: Sequence[LoggedFile]) -> None:
         """Let go of what was read of these files, alone or among others: their group is written."""
-        gone = {logged.key for logged in files}
+        gone = set(_paths(files))
         with self._lock:
             for known in (self._read, self._kept):
-                for keys in [one for one in known if not gone.isdisjoint(one)]:
-                    del known[keys]
+                for paths in [one for one in known if not gone.isdisjoint(one)]:
+                    del known[paths]
 
     def describe(self, files: Sequence[LoggedFile], *, is_kept: bool = False) -> DescribedFiles:
         """Return what the footers say of each leaf column, too."""
-        keys = _keys(files)
+        read_as = _paths(files)
         with self._lock:
-            known = self._read.get(keys)
+            known = self._read.get(read_as)
         if known is not None:
             return known
         paths = self._scala.java_list(self._log.data_location(logged.key) for logged in files)
@@ -66,11 +65,11 @@ class FooterReader:
         found = read(store, paths, sizes, threads, self._scala.java_list(()))
         described = decode_described(json.loads(self._scala.to_json(found.reported())))
         with self._lock:
-            self._read[keys] = described
+            self._read[read_as] = described
             if is_kept:
-                self._kept[keys] = found
+                self._kept[read_as] = found
         return described
 
 
-def _keys(files: Sequence[LoggedFile]) -> tuple[FileKey, ...]:
-    return tuple(logged.key for logged in files)
+def _paths(files: Sequence[LoggedFile]) -> tuple[str, ...]:
+    return tuple(logged.file.path for logged in files)

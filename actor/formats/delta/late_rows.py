@@ -1,15 +1,17 @@
-"""Rows that others deleted while a group was rewritten: the commit hides the same rows of the output.
+"""Rows that deletion vectors hide of a group's inputs, hidden in its output as well.
 
 A statement that deletes rows of a table with deletion vectors gives an input a new vector, and the group would be lost.
-Where the output holds its inputs one after the other, each late row has one place there. Which rows it is, the log of
+Where the output holds its inputs one after the other, each such row has one place there. Which rows it is, the log of
 the very version says that the commit is made upon; and before anything is hidden, the rows at these places are read
-and compared with the deleted ones.
+and compared with the deleted ones. The same carries rows that were hidden before the read into an output whose row
+groups are copied: decoding the inputs to leave out a few rows costs many times as much.
 """
 
 import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import accumulate
 
 from actor.formats.delta.actions import LoggedFile, decode_statistics, encode, json_array, vector_id
@@ -17,8 +19,9 @@ from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.live_files import LiveGroup, newest_inputs
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.proofreading import Proofs
-from actor.formats.delta.write import WrittenGroup
-from shared.layout.planner import FileGroup
+from actor.formats.delta.written_group import WrittenGroup
+from actor.proofread.model import Reading
+from shared.layout.planner import FileGroup, RewriteMode
 
 MOST_ROWS = 1_000_000
 """Rows that are hidden in an output at most: as text, they travel twice between Python and the JVM, 8 MB each way."""
@@ -34,16 +37,21 @@ _MAY_DIFFER = frozenset({"deletionVector", "stats", "dataChange"})
 """Fields of an entry that a new deletion vector changes; statistics become bounds that are not tight."""
 
 
-@dataclass(frozen=True, slots=True)
-class LateRows:
-    """Rows of a written group that others deleted since; `live` has the inputs as they are now.
+_CARRYING_MODES = frozenset({RewriteMode.MINOR, RewriteMode.MAJOR})
+"""Rewrites whose inputs nobody asked to free of deleted rows."""
 
-    hidden: positions by input; places: where the output holds these rows; both ascending.
+
+@dataclass(frozen=True, slots=True)
+class HiddenRows:
+    """Rows of a written group that vectors hide; `live` has the inputs as they are now.
+
+    late: positions by input of those that were not hidden before; places: where the output holds all of them; both
+    ascending.
     """
 
     group: WrittenGroup
     live: LiveGroup
-    hidden: Sequence[Sequence[int]]
+    late: Sequence[Sequence[int]]
     places: tuple[int, ...]
 
 
@@ -56,67 +64,114 @@ def places_of(input_rows: Sequence[int], hidden: Sequence[Sequence[int]]) -> Ite
 class RowHider:
     """Finds, proves and hides the late rows of the groups of one rewrite."""
 
-    def __init__(self, scala: DeltaScala, log: TableLog, shape: TableShape, proofs: Proofs) -> None:
+    def __init__(
+        self,
+        scala: DeltaScala,
+        log: TableLog,
+        shape: TableShape,
+        proofs: Proofs,
+        carry_below: Fraction | None = None,
+    ) -> None:
+        """`carry_below`: share of hidden rows in an output from which they are left out; None: always."""
         self._scala = scala
         self._log = log
         self._columns = shape.metadata.partition_columns
         self._may_hide = _may_hide(shape)
-        self._proofs = proofs
+        self.proofs = proofs
+        self._carry_below = carry_below
         self._proven: dict[FileGroup, tuple[int, ...]] = {}
+        self._unread: set[FileGroup] = set()
 
-    def find(self, group: WrittenGroup, version: int) -> LateRows | None:
-        """Return the late rows of a group as of a version; None if the group cannot be committed with them hidden."""
-        if not self._may_hide or not _is_concatenation(group):
+    def may_carry(self, live: LiveGroup) -> bool:
+        """Return whether an output may hold the rows that vectors of the inputs hide: not where they are too many."""
+        files = [logged.file for logged in live.inputs]
+        hidden, rows = sum(file.deleted_rows for file in files), sum(file.rows or 0 for file in files)
+        is_few = self._carry_below is not None and 0 < hidden <= MOST_ROWS and hidden < self._carry_below * rows
+        return is_few and self._may_hide and live.group.mode in _CARRYING_MODES
+
+    def carried(self, group: WrittenGroup) -> WrittenGroup | None:
+        """Return a group whose output holds all rows of its inputs, with what a commit has to hide there.
+
+        None if no reader can compare these rows. Raises Difference if the output holds others at their places.
+        """
+        hidden = self._hidden(group, group.live.inputs)
+        if hidden is None:
+            return None
+        rows = HiddenRows(group, group.live, hidden, tuple(places_of(group.input_rows, hidden)))
+        is_in_order = not group.by_column and group.proof is not None and group.proof.reading is Reading.BYTES
+        if not is_in_order:
+            self.prove(rows)
+            if not self.is_proven(rows):
+                return None
+        self._proven[group.live.group] = rows.places
+        return replace(group, rows=group.rows - len(rows.places), carried=hidden)
+
+    def known(self, group: WrittenGroup) -> HiddenRows:
+        """Return what the output of a group whose inputs are as they were has to hide."""
+        return HiddenRows(group, group.live, (), tuple(places_of(group.input_rows, group.carried)))
+
+    def find(self, group: WrittenGroup, version: int) -> HiddenRows | None:
+        """Return the hidden rows of a group as of a version; None if the group cannot be committed with them."""
+        if not self._may_hide or not _is_concatenation(group) or group.live.group in self._unread:
             return None
         newest = newest_inputs(self._log, group.live, self._columns, at_version=version)
         if newest is None or not all(map(_has_only_a_new_vector, group.live.inputs, newest)):
             return None
-        hidden = self._log.hidden_rows(self._scala.adds(json_array(newest)), MOST_ROWS)
+        hidden = self._hidden(group, newest)
+        if hidden is None:
+            return None
+        before = group.carried or [()] * len(hidden)
+        if any(not set(then) <= set(now) for then, now in zip(before, hidden, strict=True)):
+            return None  # Rows came back, which statistics of the output need not cover.
+        places = tuple(places_of(group.input_rows, hidden))
+        if not 0 < len(places) < sum(group.input_rows):
+            return None  # A file without a visible row is not worth its commit.
+        late = [sorted(set(now) - set(then)) for then, now in zip(before, hidden, strict=True)]
+        return HiddenRows(group, replace(group.live, inputs=newest), late, places)
+
+    def _hidden(self, group: WrittenGroup, inputs: Sequence[LoggedFile]) -> Sequence[Sequence[int]] | None:
+        """Return positions by input, None if they are too many, or beyond a file."""
+        hidden = self._log.hidden_rows(self._scala.adds(json_array(inputs)), MOST_ROWS)
         if hidden is None or any(
             rows and rows[-1] >= stored for rows, stored in zip(hidden, group.input_rows, strict=True)
         ):
             return None
-        places = tuple(places_of(group.input_rows, hidden))
-        if not 0 < len(places) < sum(group.input_rows):
-            return None  # A file without a visible row is not worth its commit.
-        return LateRows(group, replace(group.live, inputs=newest), hidden, places)
+        return hidden
 
-    def is_proven(self, late: LateRows) -> bool:
+    def is_proven(self, rows: HiddenRows) -> bool:
         """Return whether these rows were compared, or this large group was."""
-        proven = self._proven.get(late.group.live.group)
-        return proven is not None and (proven == late.places or late.group.live.group.bytes >= ONCE_FROM_BYTES)
+        proven = self._proven.get(rows.group.live.group)
+        return proven is not None and (proven == rows.places or rows.group.live.group.bytes >= ONCE_FROM_BYTES)
 
-    def prove(self, late: LateRows) -> None:
+    def prove(self, rows: HiddenRows) -> None:
         """Compare late rows with those at their places in the output; what no reader reads is not proven.
 
         Raises Difference if the output holds other rows there.
         """
-        drawn = random.Random(late.group.outputs[0].file.path)  # noqa: S311 - a sample, the same each time
-        share = max(1, ROWS_COMPARED // len(late.hidden))
-        samples = [[_drawn(drawn, positions, share) for positions in late.hidden]]
-        if late.group.live.group.bytes >= ONCE_FROM_BYTES:
-            samples.append([_drawn(drawn, range(rows), min(share, rows // 2)) for rows in late.group.input_rows])
-        if all(self._are_same(late.group, chosen) for chosen in samples):
-            self._proven[late.group.live.group] = late.places
+        drawn = random.Random(rows.group.outputs[0].file.path)  # noqa: S311 - a sample, the same each time
+        share = max(1, ROWS_COMPARED // len(rows.late))
+        samples = [[_drawn(drawn, positions, share) for positions in rows.late]]
+        if rows.group.live.group.bytes >= ONCE_FROM_BYTES:
+            samples.append([_drawn(drawn, range(stored), min(share, stored // 2)) for stored in rows.group.input_rows])
+        if all(self._are_same(rows.group, chosen) for chosen in samples):
+            self._proven[rows.group.live.group] = rows.places
+        else:
+            self._unread.add(rows.group.live.group)
 
     def _are_same(self, group: WrittenGroup, chosen: Sequence[Sequence[int]]) -> bool:
         places = list(places_of(group.input_rows, chosen))
-        return self._proofs.check_places(group.live, chosen, group.outputs[0], places)
+        return self.proofs.check_places(group.live, chosen, group.outputs[0], places)
 
-    def hide(self, late: LateRows) -> WrittenGroup:
+    def hide(self, rows: HiddenRows) -> WrittenGroup:
         """Write the output's deletion vector; return the group as it is committed, with its newest inputs."""
-        (output,) = late.group.outputs
-        vector = self._log.write_vector(late.places)
+        (output,) = rows.group.outputs
+        vector = self._log.write_vector(rows.places)
         add = json.loads(output.json)
         stats = {**decode_statistics(add["stats"]), "tightBounds": False}
         text = encode({**add, "stats": encode(stats), "deletionVector": vector})
-        file = replace(output.file, dv_id=vector_id(vector), deleted_rows=len(late.places))
-        return replace(
-            late.group,
-            live=late.live,
-            outputs=(LoggedFile(file, text),),
-            rows=late.group.rows - len(late.places),
-        )
+        file = replace(output.file, dv_id=vector_id(vector), deleted_rows=len(rows.places))
+        visible = sum(rows.group.input_rows) - len(rows.places)
+        return replace(rows.group, live=rows.live, outputs=(LoggedFile(file, text),), rows=visible)
 
 
 def _drawn(drawn: random.Random, positions: Sequence[int], at_most: int) -> Sequence[int]:
@@ -137,9 +192,10 @@ def _may_hide(shape: TableShape) -> bool:
 
 def _is_concatenation(group: WrittenGroup) -> bool:
     """Return whether each row of the inputs has a place in the output that is known."""
-    if len(group.outputs) != 1 or not group.input_rows or any(one.file.dv_id is not None for one in group.live.inputs):
+    had_vectors = any(logged.file.dv_id is not None for logged in group.live.inputs)
+    if len(group.outputs) != 1 or not group.input_rows or had_vectors != bool(group.carried):
         return False
-    return sum(group.input_rows) == group.outputs[0].file.rows == group.rows
+    return sum(group.input_rows) == group.outputs[0].file.rows == group.rows + sum(map(len, group.carried))
 
 
 def _has_only_a_new_vector(then: LoggedFile, now: LoggedFile) -> bool:

@@ -22,18 +22,23 @@ _DIGITS_OF_DOUBLES = 15
 _ALMOST_A_MILLISECOND = timedelta(microseconds=999)
 
 
-def merged(inputs: Sequence[str], columns: Iterable[Column], *, rows: int) -> str:
+def merged(inputs: Sequence[str], columns: Iterable[Column], *, rows: int, hides_rows: bool = False) -> str:
     """Return the statistics of the file that holds the rows of these inputs, which its footer counts as `rows`.
 
-    `inputs` are the texts of their logged statistics, `columns` the leaves of their one schema.
+    `inputs` are the texts of their logged statistics, `columns` the leaves of their one schema. hides_rows: a vector
+    will hide rows of the file, so bounds may be wider than what is left, and nothing is known of nulls.
     """
     logged = [load_statistics(text) for text in inputs]
     output: dict[str, Any] = {"numRecords": rows}
     # Bounds that are not tight were left by deletions: they may be wide, and counts of nulls mean nothing.
-    if all(statistics.get("tightBounds", True) is True for statistics in logged):
+    are_tight = all(statistics.get("tightBounds", True) is True for statistics in logged)
+    if are_tight or hides_rows:
         for column in columns:
-            if not column.nested:
-                _merge_bounds(output, logged, column)
+            # A number of nulls that may be wide does not say that there is no other value.
+            held = logged if hides_rows else [one for one in logged if not _is_all_null(one, column)]
+            if held and not column.nested:
+                _merge_bounds(output, held, column)
+    if are_tight and not hides_rows:
         nulls = _sums([statistics.get("nullCount") for statistics in logged])
         if nulls:
             output["nullCount"] = nulls
@@ -42,11 +47,10 @@ def merged(inputs: Sequence[str], columns: Iterable[Column], *, rows: int) -> st
     return dump_statistics(output)
 
 
-def _merge_bounds(output: dict[str, Any], logged: Sequence[Mapping[str, Any]], column: Column) -> None:
+def _merge_bounds(output: dict[str, Any], held: Sequence[Mapping[str, Any]], column: Column) -> None:
     order = _ORDERS.get(column.kind)
-    held = [statistics for statistics in logged if not _is_all_null(statistics, column)]
     is_rounded = column.kind == "decimal" and column.detail[0] > _DIGITS_OF_DOUBLES
-    if order is None or is_rounded or not held:
+    if order is None or is_rounded:
         return
     for section, choose in (("minValues", min), ("maxValues", max)):
         values = [get_statistic(statistics, section, column.path) for statistics in held]

@@ -106,7 +106,8 @@ class ParquetTasks:
             if is_checked:
                 self.format.check(storage, [bare])
             given = [json.loads(logged.json).get("stats") or "" for logged in live.inputs]
-            add["stats"] = merged(given, storage.schemas[0], rows=result["rows"])
+            hides_rows = any(logged.file.dv_id is not None for logged in live.inputs)
+            add["stats"] = merged(given, storage.schemas[0], rows=result["rows"], hides_rows=hides_rows)
             output = LoggedFile(decode_add(add, self._partition_columns), encode(add))
             (output,) = self.format.complete(live.inputs, [output], _without_floats(storage))
         except BaseException:

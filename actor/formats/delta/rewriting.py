@@ -100,11 +100,12 @@ class DeltaRewriter:
             tasks = ParquetTasks(self._scala, log, paths, self._classes, self._schemas)
             rule = CopyRule(request.may_copy, request.full_bytes, self._settings.copy_limits)
             proofs = Proofs(self._proofreader, log, shape, request.proofread, " ".join(tags), tasks.footers)
+            hider = RowHider(self._scala, log, shape, proofs, request.carry_below)
             entered = partial(self._sessions.bound, owned)
             rewrite = ExactRewrite(
                 DeltaFiles(log, snapshot, shape, self._read_cache),
-                DeltaWriter(self._scala, snapshot, tasks, rule, proofs, entered),
-                DeltaTarget(self._scala, log, shape, origin, RowHider(self._scala, log, shape, proofs)),
+                DeltaWriter(self._scala, snapshot, tasks, rule, hider, entered),
+                DeltaTarget(self._scala, log, shape, origin, hider),
                 self._settings.boundary,
                 self._settings.rewrite,
             )

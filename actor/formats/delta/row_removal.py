@@ -25,7 +25,8 @@ from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.read_rows import exact_rows, refused_values
 from actor.formats.delta.superseded_rows import FILE, PART, REMOVED, ROW, SupersededRows
-from actor.formats.delta.write import WrittenGroup, are_visible, logical_rows, one_spelling
+from actor.formats.delta.write import are_visible, logical_rows, one_spelling
+from actor.formats.delta.written_group import WrittenGroup
 from actor.proofread.model import Proof, weakest
 from actor.rewrite.model import Attempt, Verdict
 from actor.rewrite.ports import Failures

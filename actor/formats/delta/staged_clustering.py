@@ -19,7 +19,8 @@ from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.read_rows import refused_sizes
 from actor.formats.delta.snapshot import paths_condition
-from actor.formats.delta.write import WrittenGroup, are_visible, logical_rows
+from actor.formats.delta.write import are_visible, logical_rows
+from actor.formats.delta.written_group import WrittenGroup
 from actor.jvm.scala import jvm_session
 from actor.proofread.model import Proof, Reading
 from shared.errors import Conflict, Corrupt, RefusedFiles

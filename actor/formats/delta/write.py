@@ -7,7 +7,7 @@ vectors hide. Where the log lacks a count, footers have it, and else the rows ar
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode, json_array, with_range
@@ -15,34 +15,18 @@ from actor.formats.delta.column_merge import ColumnMerger
 from actor.formats.delta.copy_choice import DeltaCopier, SpelledGroup
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footers import Storage
+from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.read_rows import exact_rows, refused_sizes, refused_values
 from actor.formats.delta.row_order import RowSorter
+from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
 from actor.jvm.scala import jvm_context
 from actor.rewrite.checks import require_disjoint
-from actor.rewrite.model import Staged
 from shared.errors import Corrupt, Difference, RefusedFiles
 from shared.refusals import RefusalReason
 from shared.table import FileKey, PartitionColumn
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenGroup(Staged[LiveGroup, LoggedFile]):
-    """A group of a Delta table; its outputs have the range of the key that the table is sorted by.
-
-    input_rows: stored rows of each input, where the one output holds them all, one input after the other in the group's
-    order; else empty.
-    """
-
-    input_rows: tuple[int, ...] = ()
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """All files that were written for the commit, deletion vectors included."""
-        return (*self.sizes, *(path for output in self.outputs if (path := output.vector_path) is not None))
 
 
 class DeltaWriter:
@@ -57,21 +41,22 @@ class DeltaWriter:
         snapshot: Any,
         tasks: ParquetTasks,
         rule: CopyRule,
-        proofs: Proofs,
+        hider: RowHider,
         entered: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self.entered = entered
         self._scala = scala
         self._log = log = tasks.log
         self._snapshot = snapshot
-        self._proofs = proofs
+        self._proofs = hider.proofs
+        self._hider = hider
         self._paths = tasks.paths
         self._shape = self._paths.shape
         self._columns = self._shape.metadata.partition_columns
         self._format = tasks.format
         self._footers = tasks.footers
         self._sorter = RowSorter(scala, log, self._columns)
-        self._copier = DeltaCopier(tasks, rule)
+        self._copier = DeltaCopier(tasks, rule, hider.may_carry)
         self._merger = ColumnMerger(tasks)
 
     def write(self, live: LiveGroup) -> WrittenGroup:
@@ -88,15 +73,14 @@ class DeltaWriter:
         """Copy row groups, or merge by column, or encode."""
         spelling = one_spelling(self._log.location, self._columns, live)
         copied = self._copier.copy(SpelledGroup(live, spelling))
-        if not isinstance(copied, NotCopied):
-            return self._checked(live, copied, None)
-        merged = self._merger.merge(live, copied, spelling)
-        if merged is not None:
-            return self._checked(live, merged, copied.reason)
+        reason = copied.reason if isinstance(copied, NotCopied) else None
+        joined = self._merger.merge(live, copied, spelling) if isinstance(copied, NotCopied) else copied
+        if joined is not None and (written := self._checked(live, joined, reason)) is not None:
+            return written
         try:
-            return self._encode(live, spelling, copied.reason)
+            return self._encode(live, spelling, reason or EncodeReason.DELETION_VECTOR)
         except Difference as found:
-            if copied.reason is not EncodeReason.OLD_CALENDAR:
+            if reason is not EncodeReason.OLD_CALENDAR:
                 raise
             raise RefusedFiles(
                 f"files in {live.group.partition} of {self._log.location} hold days or instants in the calendar before "
@@ -105,14 +89,24 @@ class DeltaWriter:
                 reason=RefusalReason.TYPES,
             ) from found
 
-    def _checked(self, live: LiveGroup, output: LoggedFile, reason: EncodeReason | None) -> WrittenGroup:
+    def _checked(self, live: LiveGroup, output: LoggedFile, reason: EncodeReason | None) -> WrittenGroup | None:
+        """Return a group whose output holds all rows of its inputs; None, having deleted it, if it may not stay so."""
+        stored = replace(live, inputs=tuple(logged.with_all_rows for logged in live.inputs))
         with self._deleted_on_failure([output]):
             self._paths.check(live, [output.file.path])
-            rows = self._check_rows(live, [output])
-            proof = self._proofs.check(live, [output], path_taken="" if reason is None else "by column")
-            stored = tuple(one.rows for one in self._footers.describe(live.inputs).files)
-        ranged = self._ranged([output])
-        return WrittenGroup(live, ranged, rows, reason, by_column=reason is not None, proof=proof, input_rows=stored)
+            rows = self._check_rows(stored, [output])
+            proof = self._proofs.check(stored, [output], path_taken="" if reason is None else "by column")
+            of_inputs = tuple(one.rows for one in self._footers.describe(live.inputs).files)
+            ranged = self._ranged([output])
+            group = WrittenGroup(
+                live, ranged, rows, reason, by_column=reason is not None, proof=proof, input_rows=of_inputs
+            )
+            if stored.inputs == live.inputs:
+                return group
+            carrying = self._hider.carried(group)
+        if carrying is None:
+            self._log.delete([output.key])
+        return carrying
 
     def _encode(self, live: LiveGroup, spelling: dict[str, str | None], reason: EncodeReason) -> WrittenGroup:
         given = self._format.storage(live.inputs)

@@ -126,7 +126,7 @@ def decode_event(body: bytes, place: LogFile) -> Rewrite | None:
             index=_removed_index(mark, removed),
         ),
         outputs=replace(_stats(added, after, rows), index=_added_index(added)),
-        deleted_rows=sum(_hidden(file) for file in removed),
+        deleted_rows=max(0, sum(map(_hidden, removed)) - sum(map(_hidden, added))),
         entropy_removed=None if before is None or after is None else before.shortfall - after.shortfall,
     )
 

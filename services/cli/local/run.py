@@ -144,6 +144,7 @@ class LocalRunner:
             may_copy=policy.row_group_copy is RowGroupCopy.AUTO,
             full_bytes=policy.size_levels.full_bytes,
             proofread=policy.proofread,
+            carry_below=policy.delete_ratio_threshold,
         )
         return self.engine.rewrite(request, _LocalControl(self.steps))
 

@@ -71,7 +71,7 @@ class SimulatedPartition:
             mode=group.mode,
             bytes=group.bytes,
             full_bytes=self.policy.size_levels.full_bytes,
-            has_deletion_vectors=False,
+            drops_rows=False,
             files=summaries,
         )
         is_copied = reason_to_encode(candidate, self.limits) is None

@@ -10,11 +10,13 @@ from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.column_merge import ColumnMerger
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
+from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.write import DeltaWriter, WrittenGroup
+from actor.formats.delta.write import DeltaWriter
+from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
 from actor.formats.parquet.footer_summary import FooterSummary, decode_summary
@@ -54,7 +56,8 @@ class Bench:
 
     def written(self, rule: CopyRule) -> WrittenGroup:
         txn = self.log.transaction()
-        writer = DeltaWriter(self.scala, txn.snapshot(), self.tasks, rule, UNREAD)  # type: ignore[arg-type]
+        hider = RowHider(self.scala, self.log, self.tasks.paths.shape, UNREAD)  # type: ignore[arg-type]
+        writer = DeltaWriter(self.scala, txn.snapshot(), self.tasks, rule, hider)
         return writer.write(self.live)
 
 

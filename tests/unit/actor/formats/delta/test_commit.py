@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from actor.formats.delta.commit import DeltaTarget
+from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.write import DeltaWriter, WrittenGroup
+from actor.formats.delta.write import DeltaWriter
+from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyRule
 from actor.jvm.sessions import USER_METADATA
@@ -39,7 +41,8 @@ class World:
         snapshot = log.transaction().snapshot()
         shape = log.shape(snapshot)
         tasks = ParquetTasks(scala, log, OutputPaths(scala, log, snapshot, shape, PREFIX), ParquetClasses())
-        self.writer = DeltaWriter(scala, snapshot, tasks, CopyRule(is_allowed=False), UNREAD)
+        hider = RowHider(scala, log, shape, UNREAD)
+        self.writer = DeltaWriter(scala, snapshot, tasks, CopyRule(is_allowed=False), hider)
         self.written = tuple(map(self.writer.write, (live_group(self.table, "a", "b"), live_group(self.table, "c"))))
         self.outputs = [path for group in self.written for path in group.paths]
         self.target = DeltaTarget(scala, log, shape, ORIGIN)

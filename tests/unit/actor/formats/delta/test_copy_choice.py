@@ -53,7 +53,7 @@ CANDIDATE = DeltaCandidate(
     mode=RewriteMode.MAJOR,
     bytes=100 * MIB,
     full_bytes=96 * MIB,
-    has_deletion_vectors=False,
+    drops_rows=False,
     files=(FILE, FILE),
 )
 
@@ -76,7 +76,7 @@ SAMPLES: list[tuple[EncodeReason, Callable[[DeltaCandidate], DeltaCandidate]]] =
     (EncodeReason.UNAVAILABLE, lambda given: replace(given, is_available=False)),
     (EncodeReason.FOLDER, lambda given: replace(given, loses_folder=True)),
     (EncodeReason.ROW_ORDER, lambda given: replace(given, is_sorted=True)),
-    (EncodeReason.DELETION_VECTOR, lambda given: replace(given, has_deletion_vectors=True)),
+    (EncodeReason.DELETION_VECTOR, lambda given: replace(given, drops_rows=True)),
     (EncodeReason.ROW_TRACKING, with_shape(shape(features=("rowTracking",)))),
     (EncodeReason.ICEBERG_COMPATIBILITY, with_shape(shape(delta_enableIcebergCompatV2="true"))),
     (EncodeReason.TYPE_WIDENING, with_shape(shape(field=WIDENED))),
@@ -153,7 +153,7 @@ def test_every_reason_has_a_sample() -> None:
 def test_what_the_log_alone_forbids_is_known_without_footers() -> None:
     asked = replace(CANDIDATE, files=None)
     assert reason_to_encode(asked, LIMITS) is None
-    assert reason_to_encode(replace(asked, has_deletion_vectors=True), LIMITS) is EncodeReason.DELETION_VECTOR
+    assert reason_to_encode(replace(asked, drops_rows=True), LIMITS) is EncodeReason.DELETION_VECTOR
 
 
 def test_a_file_may_have_one_codec_for_each_column_where_all_have_the_same() -> None:

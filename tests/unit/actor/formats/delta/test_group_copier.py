@@ -10,12 +10,14 @@ from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.columns import Column
 from actor.formats.delta.copy_choice import DeltaCopier, SpelledGroup
 from actor.formats.delta.footers import Storage
+from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.write import DeltaWriter, WrittenGroup
+from actor.formats.delta.write import DeltaWriter
+from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
 from shared.errors import Corrupt
@@ -45,13 +47,14 @@ class Bench:
         self.paths = OutputPaths(self.scala, self.log, txn.snapshot(), self.log.shape(txn.snapshot()), PREFIX)  # type: ignore[arg-type]
         self.classes = ParquetClasses()
         self.tasks = ParquetTasks(self.scala, self.log, self.paths, self.classes)  # type: ignore[arg-type]
+        self.hider = RowHider(self.scala, self.log, self.paths.shape, UNREAD)  # type: ignore[arg-type]
 
     def copy(self, rule: CopyRule, live: LiveGroup | None = None) -> LoggedFile | EncodeReason:
-        end = DeltaCopier(self.tasks, rule).copy(SpelledGroup(live or self.live, {"p": "a"}))
+        end = DeltaCopier(self.tasks, rule, self.hider.may_carry).copy(SpelledGroup(live or self.live, {"p": "a"}))
         return end.reason if isinstance(end, NotCopied) else end
 
     def written(self, rule: CopyRule) -> WrittenGroup:
-        writer = DeltaWriter(self.scala, self.log.snapshot(), self.tasks, rule, UNREAD)  # type: ignore[arg-type]
+        writer = DeltaWriter(self.scala, self.log.snapshot(), self.tasks, rule, self.hider)
         return writer.write(self.live)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,9 @@ from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.late_rows import RowHider, places_of
 from actor.formats.delta.proofreading import Proofs
-from actor.formats.delta.write import WrittenGroup
+from actor.formats.delta.written_group import WrittenGroup
+from actor.proofread.model import Proof, Reading
+from shared.layout.planner import RewriteMode
 from shared.table import CommitOrigin, PartitionColumn
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, add, remove, vector
@@ -49,14 +52,14 @@ class World:
         metadata = METADATA | {"configuration": ON if configuration is None else configuration}
         self.table.commit({"metaData": metadata}, {"protocol": protocol or PROTOCOL}, add("a"), add("b", 5), add("c"))
         log, scala = self.table.log(), FakeScala(self.table)
-        shape = log.shape(log.snapshot())
+        self.shape = shape = log.shape(log.snapshot())
         self.proofs = ToldProofs()
         joined = live_group(self.table, "a", "b")
         self.group = WrittenGroup(joined, (output("out", 15),), 15, input_rows=(10, 5))
         self.other = WrittenGroup(live_group(self.table, "c"), (output("out-c", 10),), 10, "writer")
         self.table.disk |= {"out": 100, "out-c": 100}
-        hider = RowHider(scala, log, shape, cast("Proofs", self.proofs))
-        self.target = DeltaTarget(scala, log, shape, CommitOrigin("j-1", 1), hider)
+        self.hider = RowHider(scala, log, shape, cast("Proofs", self.proofs), Fraction(1, 5))
+        self.target = DeltaTarget(scala, log, shape, CommitOrigin("j-1", 1), self.hider)
 
     def delete(self, path: str, *rows: int) -> tuple[dict[str, Any], ...]:
         """Return the actions of others that delete rows of a file: its newest entry goes, and comes with a vector."""
@@ -65,6 +68,14 @@ class World:
         self.vector_of[path] = vector(len(rows), name)
         gone = remove(path, **({"deletionVector": last} if last else {}))
         return gone, add(path, self.table.rows[path], deletionVector=self.vector_of[path])
+
+    def carry(self, path: str, *rows: int, proof: Proof | None = None, by_column: bool = False) -> bool:
+        """Have rows of a file hidden when it is read, and the group written with them; returns whether it may be."""
+        self.table.commit(*self.delete(path, *rows))
+        written = replace(self.group, live=live_group(self.table, "a", "b"), proof=proof, by_column=by_column)
+        carried = self.hider.carried(written)
+        self.group = carried or written
+        return carried is not None
 
     def committed(self) -> list[LoggedFile]:
         attempt = self.target.begin((self.group, self.other))
@@ -101,6 +112,78 @@ def test_late_rows_are_hidden_in_the_output_and_the_newest_entries_are_removed()
         "c": None,
     }
     assert world.proofs.asked == [([[0, 9], [3]], [0, 9, 13])]
+
+
+def test_rows_that_were_hidden_at_the_read_are_hidden_in_each_attempt_with_those_since() -> None:
+    world = World()
+    assert world.carry("a", 4)
+    assert (world.group.rows, world.group.carried) == (14, [[4], []])
+    first, _ = world.target.begin((world.group, world.other)).committed
+    assert (first.rows, [file.file.deleted_rows for file in first.outputs]) == (14, [1])
+    world.table.commit(*world.delete("a", 4, 5), *world.delete("b", 0))
+    hidden, _ = world.committed()
+    assert world.table.vectors[json.loads(hidden.json)["deletionVector"]["pathOrInlineDv"]] == [4, 5, 10]
+    assert world.proofs.asked == [([[4], []], [4]), ([[5], [0]], [5, 10])], "each row is compared once"
+
+
+def test_what_carries_hidden_rows_is_never_committed_without_its_vector() -> None:
+    world = World()
+    world.carry("a", 4)
+    world.target = DeltaTarget(FakeScala(world.table), world.table.log(), world.shape, CommitOrigin("j-1", 1))
+    assert world.target.begin((world.group, world.other)).groups == (world.other,)
+
+
+BY_BYTES = Proof(Reading.BYTES)
+
+
+@pytest.mark.parametrize(
+    ("proof", "by_column", "asked"), [(BY_BYTES, False, 0), (BY_BYTES, True, 1), (Proof(Reading.ROWS), False, 1)]
+)
+def test_carried_rows_are_compared_unless_all_bytes_were(proof: Proof, by_column: bool, asked: int) -> None:
+    world = World()
+    assert world.carry("b", 0, proof=proof, by_column=by_column)
+    assert len(world.proofs.asked) == asked
+
+
+def test_carried_rows_that_no_reader_compares_are_left_out() -> None:
+    world = World()
+    world.proofs.is_same = False
+    assert not world.carry("a", 4)
+
+
+def test_a_vector_that_hides_rows_beyond_its_file_is_not_carried() -> None:
+    assert not World().carry("a", 10)
+
+
+def test_a_group_whose_hidden_rows_come_back_is_set_aside() -> None:
+    for again in ([remove("a", deletionVector=vector(2, "a(4, 5)")), add("a")], None):
+        world = World()
+        world.carry("a", 4, 5)
+        world.table.commit(*(again or world.delete("a", 5, 6)))
+        assert world.target.begin((world.group,)).groups == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "mode", "below", "may"),
+    [
+        ((1, 2), RewriteMode.MINOR, Fraction(1, 5), True),
+        ((1, 2), RewriteMode.MAJOR, Fraction(1, 5), True),
+        ((1, 2, 3), RewriteMode.MINOR, Fraction(1, 5), False),
+        ((1, 2), RewriteMode.MINOR, None, False),
+        ((1, 2), RewriteMode.FULL, Fraction(1, 5), False),
+        ((1, 2), RewriteMode.PURGE, Fraction(1, 5), False),
+        ((1, 2), RewriteMode.IDLE, Fraction(1, 5), False),
+        ((), RewriteMode.MINOR, Fraction(1, 5), False),
+    ],
+)
+def test_few_hidden_rows_may_stay_where_nobody_asked_for_their_removal(
+    rows: tuple[int, ...], mode: RewriteMode, below: Fraction | None, may: bool
+) -> None:
+    world = World()
+    world.table.commit(*world.delete("a", *rows))
+    hider = RowHider(FakeScala(world.table), world.table.log(), world.shape, cast("Proofs", world.proofs), below)
+    live = live_group(world.table, "a", "b")
+    assert hider.may_carry(replace(live, group=replace(live.group, mode=mode))) is may
 
 
 def test_of_many_late_rows_a_sample_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +232,7 @@ def test_what_no_reader_compares_is_not_hidden() -> None:
     world.proofs.is_same = False
     world.table.commit(*world.delete("a", 1))
     assert world.target.begin((world.group, world.other)).groups == (world.other,)
+    assert len(world.proofs.asked) == 1, "once is enough"
 
 
 @pytest.mark.parametrize(
@@ -235,7 +319,7 @@ def test_a_group_that_does_not_hold_all_rows_of_its_inputs_one_after_the_other_i
         assert world.target.begin((world.group,)).groups == (), change
 
 
-def test_inputs_that_had_vectors_when_they_were_read_are_set_aside() -> None:
+def test_inputs_whose_vectors_were_applied_when_they_were_read_are_set_aside() -> None:
     world = World()
     world.table.commit(*world.delete("a", 4))
     world.group = replace(world.group, live=live_group(world.table, "a", "b"))

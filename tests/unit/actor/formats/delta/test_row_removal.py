@@ -9,7 +9,7 @@ import pytest
 from actor.formats.delta.actions import LoggedFile, decode_add
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.row_removal import RemovalTarget, RemovalWriter, WrittenRemoval, has_change_feed
-from actor.formats.delta.write import WrittenGroup
+from actor.formats.delta.written_group import WrittenGroup
 from actor.rewrite.commit import Committer
 from actor.rewrite.model import Verdict
 from shared.errors import Conflict, Corrupt, RetryableError

@@ -11,12 +11,14 @@ from actor.formats.delta.columns import Column
 from actor.formats.delta.copy_choice import DeltaCopier
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Storage
+from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
-from actor.formats.delta.write import DeltaWriter, WrittenGroup, logical_rows
+from actor.formats.delta.write import DeltaWriter, logical_rows
+from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
 from shared.errors import Corrupt, Difference, PermanentError, RefusedFiles, Unsupported
@@ -37,7 +39,8 @@ def writer(table: FakeTable, log: TableLog, proofs: Proofs = UNREAD) -> DeltaWri
     shape = log.shape(txn.snapshot())
     paths = OutputPaths(scala, log, txn.snapshot(), shape, PREFIX)
     tasks = ParquetTasks(scala, log, paths, ParquetClasses())
-    return DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), proofs)
+    hider = RowHider(scala, log, shape, proofs)
+    return DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), hider)
 
 
 def write(table: FakeTable, live: LiveGroup) -> WrittenGroup:
@@ -116,7 +119,8 @@ def test_where_executors_may_be_lost_what_spark_wrote_before_is_searched(is_loca
     txn = log.transaction()
     paths = OutputPaths(scala, log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
     tasks = ParquetTasks(scala, log, paths, ParquetClasses())
-    DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), UNREAD).write(live_group(table, "x"))
+    hider = RowHider(scala, log, paths.shape, UNREAD)
+    DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), hider).write(live_group(table, "x"))
     assert paths.has_lost_attempts is not is_local
 
 

@@ -91,6 +91,16 @@ def test_an_event_carries_the_figures_of_its_commit(log: Log) -> None:
     assert event.entropy_removed == before.shortfall - after.shortfall > 0
 
 
+@pytest.mark.parametrize(("carried", "left_out"), [(2, 1), (3, 0), (4, 0)])
+def test_rows_that_stay_hidden_in_the_outputs_were_not_left_out(log: Log, carried: int, left_out: int) -> None:
+    hides = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1}
+    removed = remove("a", 700_000, deletionVector=hides | {"cardinality": 3}, stats='{"numRecords":13}')
+    added = add("c", 690_000, rows=13)
+    added["add"]["deletionVector"] = hides | {"cardinality": carried}
+    log.commit([removed, added], OURS.encode())
+    assert (log.one().deleted_rows, log.one().outputs.rows) == (left_out, 13 - carried)
+
+
 def blocks(*rows: int) -> dict[str, Any]:
     made = [
         {"cubeId": "A" * at, "minWeight": 0, "maxWeight": 9, "elementCount": count} for at, count in enumerate(rows)
