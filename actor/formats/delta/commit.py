@@ -11,12 +11,13 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile, json_array
 from actor.formats.delta.conflicts import FAILURES
 from actor.formats.delta.delta_scala import DeltaScala
-from actor.formats.delta.late_rows import LateRows, RowHider
-from actor.formats.delta.live_files import resolve_live
+from actor.formats.delta.late_rows import RowHider
+from actor.formats.delta.live_files import LiveGroup, resolve_live
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.metrics import operation_metrics
 from actor.formats.delta.write import WrittenGroup
 from actor.proofread.model import weakest
+from actor.rewrite.late_rows import LateRows
 from actor.rewrite.model import Attempt
 from actor.rewrite.ports import Failures
 from shared.errors import Conflict
@@ -25,9 +26,6 @@ from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, FileKey
 
 METADATA_CHANGED = "MetadataChangedException"
-
-MAX_COMPARISONS = 5
-"""Comparisons of late rows in one attempt: one takes a twentieth of a second, and others may delete rows meanwhile."""
 
 
 class DeltaTarget:
@@ -59,24 +57,20 @@ class DeltaTarget:
 
     def begin(self, offered: tuple[WrittenGroup, ...]) -> Attempt[WrittenGroup]:
         """Open a transaction; its groups are those that are live in its snapshot, or can be made good."""
-        txn, live, late = self._look(offered)
         hider = self._hider
-        if hider is None or not late:
+        if hider is None:
+            (txn, live), _ = self._look(offered)
             return Attempt(tuple(group for group in offered if group.live.group in live), txn)
-        for _ in range(MAX_COMPARISONS):
-            unproven = [rows for rows in late if not hider.is_proven(rows)]
-            if not unproven:
-                break
-            for rows in unproven:
-                hider.prove(rows)
-            txn, live, late = self._look(offered)  # That took its time, in which others go on.
-        made_good = {rows.group.live.group: hider.hide(rows) for rows in late if hider.is_proven(rows)}
+        (txn, live), late = hider.comparisons.look(lambda: self._look(offered))
+        made_good = {rows.group.live.group: hider.hide(rows) for rows in late}
         groups = tuple(group for group in offered if group.live.group in live or group.live.group in made_good)
         of_places = {at: made_good[one.live.group] for at, one in enumerate(groups) if one.live.group in made_good}
         return Attempt(groups, txn, of_places)
 
-    def _look(self, offered: tuple[WrittenGroup, ...]) -> tuple[Any, Collection[FileGroup], list[LateRows]]:
-        """Open a transaction; return it, the groups that are live in its snapshot, and what others are late by."""
+    def _look(
+        self, offered: tuple[WrittenGroup, ...]
+    ) -> tuple[tuple[Any, Collection[FileGroup]], list[LateRows[WrittenGroup, LiveGroup]]]:
+        """Open a transaction; return it with the groups that are live in its snapshot, and the late rows of others."""
         txn = self._log.transaction()
         snapshot = txn.snapshot()
         if not self._log.shape(snapshot).same_layout(self._shape):
@@ -88,10 +82,10 @@ class DeltaTarget:
         found = resolve_live(self._log, snapshot, known, self._shape.metadata.partition_columns)
         live = {one.group for one in found}
         if self._hider is None:
-            return txn, live, []
+            return (txn, live), []
         version = int(snapshot.version())
         late = [self._hider.find(group, version) for group in offered if group.live.group not in live]
-        return txn, live, [rows for rows in late if rows is not None]
+        return (txn, live), [rows for rows in late if rows is not None]
 
     def commit(self, attempt: Attempt[WrittenGroup]) -> int:
         """Commit as an OPTIMIZE, after passing Delta the files that the outputs were made from."""
