@@ -23,7 +23,7 @@ from shared.layout.planner import FileGroup
 from shared.table import DeleteKind
 
 MAX_DELETES_READ = 100
-"""Delete files that are read for a group before a commit; more make it stale.
+"""New or lost delete files that are read for a group before a commit; more make it stale.
 
 They take milliseconds each on a disk and a second together on a slow store, in which others commit again."""
 
@@ -82,7 +82,7 @@ class RowHider:
             return SetAside.INPUT_GONE
         pairs = [(one, newest[one.path]) for one in group.live.inputs]
         changed = [(then, now) for then, now in pairs if then.positional != now.positional]
-        if len({one.path for pair in changed for side in pair for one in side.by_position}) > MAX_DELETES_READ:
+        if len({name for then, now in changed for name in then.positional ^ now.positional}) > MAX_DELETES_READ:
             return SetAside.MANY_DELETE_FILES
         try:
             hidden = {then.path: self._hidden(then, now) for then, now in changed}
@@ -96,8 +96,12 @@ class RowHider:
 
     def _hidden(self, then: LiveInput, now: LiveInput) -> Sequence[int]:
         """Return the rows of an input that were deleted since it was read."""
-        before, after = {*self._rows(then.path, then.by_position)}, {*self._rows(then.path, now.by_position)}
-        if not before <= after:
+        is_grown = then.positional <= now.positional
+        after = {*self._rows(then.path, _new(then, now) if is_grown else now.by_position)}
+        if is_grown and not after:
+            return ()  # As mostly: new delete files name rows of other files.
+        before = {*self._rows(then.path, then.by_position)}
+        if not is_grown and not before <= after:
             raise _SetAsideError(SetAside.ROWS_CAME_BACK)
         return sorted(after - before)
 
@@ -132,8 +136,8 @@ class RowHider:
         found = {
             one.path: one
             for then, now in changed
-            for one in now.by_position
-            if one.path not in then.positional and {*hidden[then.path]}.intersection(self._rows(then.path, [one]))
+            for one in _new(then, now)
+            if {*hidden[then.path]}.intersection(self._rows(then.path, [one]))
         }
         if any(one.rows > MOST_ROWS for one in found.values()):
             raise _SetAsideError(SetAside.MANY_ROWS)
@@ -159,6 +163,10 @@ class RowHider:
         with_first = [rests, *[()] * len(late)]
         made = [_as_committed(one, (new, *rest)) for one, new, rest in zip(late, own, with_first, strict=False)]
         return {one.live.group: one for one in made}
+
+
+def _new(then: LiveInput, now: LiveInput) -> Naming:
+    return tuple(one for one in now.by_position if one.path not in then.positional)
 
 
 def named_by(late: Iterable[Late]) -> Naming:

@@ -150,8 +150,10 @@ public final class IcebergRows {
   }
 
   private EncryptedOutputFile newFile(ContentFile<?> beside, FileFormat format) {
-    return OutputFileFactory.builderFor(table, 0, 0L).format(format).operationId(UUID.randomUUID().toString())
-        .suffix("deletes").build().newOutputFile(spec(beside), beside.partition());
+    OutputFileFactory files = OutputFileFactory.builderFor(table, 0, 0L).format(format)
+        .operationId(UUID.randomUUID().toString()).suffix("deletes").build();
+    PartitionSpec spec = spec(beside);
+    return spec.isUnpartitioned() ? files.newOutputFile() : files.newOutputFile(spec, beside.partition());
   }
 
   private PartitionSpec spec(ContentFile<?> of) {

@@ -242,6 +242,17 @@ def test_each_attempt_hides_what_is_deleted_in_the_snapshot_that_it_is_made_upon
         assert attempt.groups == (A, B), "the next attempt begins with what was written"
 
 
+def test_rows_of_a_group_that_is_set_aside_stay_deleted() -> None:
+    """The delete file that names them goes with the late rows of another group: it is written again with these."""
+    table = FakeTable()
+    table.of_stream, table.rows["d"] = (STREAMED,), {"a1": [0], "b1": [1]}
+    target, b = table.target(), replace(B, in_order=False)
+    table.others_commit()
+    attempt = target.begin((A, b))
+    assert (attempt.groups, table.rest) == ((A,), {"d": ["a1", "a2"]})
+    assert [one.name for one in attempt.committed[0].deletes] == ["late-java a", "rest-d"]
+
+
 def test_late_rows_that_no_reader_compares_take_their_group() -> None:
     table = FakeTable()
     table.of_stream, table.rows["d"], table.is_same = (STREAMED,), {"b2": [0]}, False
