@@ -1,14 +1,17 @@
 """Rewrites of files with position and equality deletes, committed by Iceberg's own classes in a JVM without Spark."""
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import pytest
 
+from actor.formats.iceberg.inputs import AppliedDelete
+from actor.formats.iceberg.java_table import JavaTable
 from shared.partitions import WHOLE_TABLE
-from shared.table import PartitionKey
+from shared.table import DeleteKind, PartitionKey
 from tests.contract.test_iceberg_attached_deletes import seen_by_actor, seen_by_decider
-from tests.support.iceberg_jvm import IcebergJvm
+from tests.support.iceberg_jvm import IcebergJvm, visible
 
 pytestmark = [pytest.mark.spark, pytest.mark.long("iceberg")]
 
@@ -87,6 +90,23 @@ def deletes_of_both(ice: IcebergJvm, table: Any) -> dict[str, int]:
     return seen
 
 
+def test_a_delete_file_is_read_only_where_the_bounds_of_its_paths_can_hold_the_file(ice: IcebergJvm) -> None:
+    """They may be cut: the lower one short, the upper one short and greater."""
+    table = ice.create("bounds")
+    path, *_ = ice.append(table, 0)
+    loaded = JavaTable(ice.classes, table, "file:///t")  # type: ignore[arg-type]
+    for low, high, is_read in (
+        (path[:-9], path[:-9] + "~", True),
+        (path, path, True),
+        (None, None, True),
+        ("file:/", path[:-9], False),
+        (path + "0", path + "1", False),
+    ):
+        raw = ice.of_places(table, [(path, 4)], bounds=(low, high))
+        deletes = [AppliedDelete(str(raw.location()), DeleteKind.POSITION, 1, is_exact=False, raw=raw)]
+        assert loaded.named(path, deletes) == ([4] if is_read else []), (low, high)
+
+
 def test_a_stream_of_upserts_never_costs_a_rewrite(ice: IcebergJvm) -> None:
     """Each of its commits deletes by value what it replaces, and by position what it wrote twice itself."""
     table = ice.create("stream")
@@ -107,6 +127,45 @@ def test_a_stream_of_upserts_never_costs_a_rewrite(ice: IcebergJvm) -> None:
         done = ice.rewrite(table, WHOLE_TABLE, chosen, before=lambda: [upsert() for _ in range(3)])
         assert (done.version is None, done.conflicts) == (False, 0)
         assert ice.rows(table) == sorted(model)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_row_comes_back_or_is_lost_whatever_others_do_before_a_commit(ice: IcebergJvm, seed: int) -> None:
+    """Only deletes by value that left out rows at the read may cost a rewrite."""
+    random, table, model = Random(seed), ice.create(f"random-{seed}"), set[int]()
+
+    def append() -> None:
+        start = 10 * len(ice.inputs(table)) + 1_000 * random.randrange(1_000_000)
+        ice.append(table, start)
+        model.update(range(start, start + 10))
+
+    def delete_places() -> None:
+        where = ice.places(table)
+        gone = random.sample(sorted(where), k=min(len(where) - 1, random.randint(1, 6)))
+        ice.delete_places(table, [where[one] for one in gone])
+        model.difference_update(gone)
+
+    def delete_values() -> None:
+        gone = random.sample(sorted(model), k=2)
+        ice.delete_values(table, gone)
+        model.difference_update(gone)
+
+    others, landed = [append, delete_places, delete_places, delete_places, delete_values], 0
+    for _ in range(3):
+        append()
+    for _ in range(14):
+        random.choice(others)()
+        live = ice.inputs(table)
+        chosen = random.sample(sorted(live), k=min(len(live), random.randint(1, 4)))
+        has_values = any(not one.is_positional for path in chosen for one in live[path].deletes)
+        before = random.choices(others, k=random.randrange(4))
+        done = ice.rewrite(table, WHOLE_TABLE, chosen, before=lambda before=before: [one() for one in before])
+        is_empty = model.isdisjoint(number for path in chosen for number in visible(live[path]))
+        assert has_values or is_empty or done.version is not None
+        landed += done.version is not None
+        assert ice.rows(table) == sorted(model)
+        deletes_of_both(ice, table)
+    assert landed > 7
 
 
 def test_a_rollback_before_the_commit_takes_the_group(ice: IcebergJvm) -> None:

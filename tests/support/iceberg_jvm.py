@@ -105,17 +105,29 @@ class IcebergJvm:
 
     def delete_places(self, table: Any, places: Sequence[tuple[str, int]]) -> None:
         """Delete rows by path and position, with one file, which names the data file if there is one only."""
-        table.newRowDelta().addDeletes(self._of_places(table, places)).commit()
+        table.newRowDelta().addDeletes(self.of_places(table, places)).commit()
 
-    def _of_places(self, table: Any, places: Sequence[tuple[str, int]]) -> Any:
+    def of_places(
+        self, table: Any, places: Sequence[tuple[str, int]], bounds: tuple[str | None, str | None] = (None, None)
+    ) -> Any:
+        """Write a file of positions with these bounds of its paths, and return Iceberg's object of it."""
         schema = pa.schema(
             [_field("file_path", pa.string(), POSITION_FIELDS), _field("pos", pa.int64(), POSITION_FIELDS)]
         )
         rows = [{"file_path": path, "pos": position} for path, position in places]
         file = self._delete(table.spec(), pa.Table.from_pylist(rows, schema)).ofPositionDeletes()
+        if any(bounds):
+            maps = [self._bound(one) for one in bounds]
+            file = file.withMetrics(self.iceberg.Metrics(len(rows), None, None, None, None, *maps))
         paths = {path for path, _ in places}
-        file = file.withReferencedDataFile(paths.pop()) if len(paths) == 1 else file
+        file = file.withReferencedDataFile(paths.pop()) if len(paths) == 1 and not any(bounds) else file
         return (file if table.spec().isUnpartitioned() else file.withPartitionPath("g=0")).build()
+
+    def _bound(self, path: str | None) -> Any:
+        found = self.jvm.java.util.HashMap()
+        if path is not None:
+            found.put(POSITION_FIELDS["file_path"], self.jvm.java.nio.ByteBuffer.wrap(path.encode()))
+        return found
 
     def delete_values(self, table: Any, ids: list[int], *, spec: int | None = None) -> None:
         """Delete ids wherever they are, with a file of a spec without fields."""
@@ -138,7 +150,7 @@ class IcebergJvm:
             file = self._data(table.spec(), [part[-1], *part]).build()
             change.addRows(file)
             places.append((str(file.location()), 0))
-        change.addDeletes(self._of_values(table.spec(), ids)).addDeletes(self._of_places(table, places)).commit()
+        change.addDeletes(self._of_values(table.spec(), ids)).addDeletes(self.of_places(table, places)).commit()
 
     def inputs(self, table: Any, partition: PartitionKey | None = None) -> dict[str, LiveInput]:
         """Return all live files, or those of a partition."""
@@ -150,6 +162,11 @@ class IcebergJvm:
     def rows(self, table: Any) -> list[int]:
         """Return the ids that readers see."""
         return sorted(number for one in self.inputs(table).values() for number in visible(one))
+
+    def places(self, table: Any) -> dict[int, tuple[str, int]]:
+        """Return path and position of each id that readers see."""
+        live = self.inputs(table).values()
+        return {number: (one.path, place) for one in live for place, number in visible_places(one)}
 
     def delete_files(self, table: Any) -> int:
         """Return how many delete files are live, dangling ones among them."""
@@ -218,6 +235,11 @@ def _are_same(group: StagedGroup, chosen: Positions, places: Sequence[int]) -> b
 
 def visible(file: LiveInput) -> list[int]:
     """Return the ids of a file that its deletes leave."""
+    return [number for _, number in visible_places(file)]
+
+
+def visible_places(file: LiveInput) -> list[tuple[int, int]]:
+    """Return position and id of each of these rows."""
     places, values = set(), set()
     for delete in file.deletes:
         rows = _read(str(delete.raw.location()))
@@ -226,7 +248,7 @@ def visible(file: LiveInput) -> list[int]:
         else:
             values |= {row["id"] for row in rows}
     ids = [row["id"] for row in _read(file.path)]
-    return [number for place, number in enumerate(ids) if place not in places and number not in values]
+    return [(place, number) for place, number in enumerate(ids) if place not in places and number not in values]
 
 
 def _read(path: str) -> list[dict[str, Any]]:

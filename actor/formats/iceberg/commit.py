@@ -1,11 +1,10 @@
 """An Iceberg table as what a rewrite commits to: one snapshot per commit, found by an id that no other write has."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
-
-import structlog
 
 from actor.formats.iceberg.conflicts import FAILURES
 from actor.formats.iceberg.inputs import FileReader, LiveInput, files_at_read, left_without_data
@@ -24,10 +23,18 @@ from shared.formats.iceberg.tags import encode_tags
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
 
-_log = structlog.get_logger(__name__)
 
-_Seen = tuple[int, Mapping[str, LiveInput] | None, set[FileGroup]]
-"""A snapshot, the live inputs in it (None: it is the one that was read), and the groups of which no row was deleted."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a look at a table found: a snapshot (None: nothing can be validated), and groups that can land as they are.
+
+    live: the inputs in the snapshot, None if it is the one that was read. set_aside: why groups cannot land.
+    """
+
+    snapshot: int | None = None
+    live: Mapping[str, LiveInput] | None = None
+    untouched: Collection[FileGroup] = ()
+    set_aside: Mapping[FileGroup, str] = field(default_factory=dict)
 
 
 class SnapshotTable(FileReader, DeleteFiles, Protocol):
@@ -102,33 +109,31 @@ class IcebergTarget:
         if self._at_read is None:  # Before the table is refreshed: by the metadata that its snapshot was read with.
             self._at_read = files_at_read(self._table, self._head, [group.live for group in offered])
         seen, late = self._comparisons.look(lambda: self._look(offered))
-        if seen is None:
+        if seen.snapshot is None:
             return Attempt(())
-        until, live, untouched = seen
-        kept = untouched | {one.group.live.group for one in late}
+        kept = {*seen.untouched, *(one.group.live.group for one in late)}
         groups = tuple(one for one in offered if one.live.group in kept)
         replaced = [one.path for group in groups for one in group.live.inputs]
         made_good = self._hider.make_good(late, replaced)
         at = {place: made_good[one.live.group] for place, one in enumerate(groups) if one.live.group in made_good}
-        deletes = left_without_data([one.live for one in groups], self._at_read, live) + named_by(late)
+        deletes = left_without_data([one.live for one in groups], self._at_read, seen.live) + named_by(late)
         committed = tuple(at.get(place, one) for place, one in enumerate(groups))
-        return Attempt(groups, Replacement(committed, deletes, until), at)
+        return Attempt(groups, Replacement(committed, deletes, seen.snapshot), at, seen.set_aside)
 
-    def _look(self, offered: tuple[StagedGroup, ...]) -> tuple[_Seen | None, list[Late]]:
-        """Read the newest metadata; return what they show (None: nothing can be validated), and the late rows."""
+    def _look(self, offered: tuple[StagedGroup, ...]) -> tuple[_Seen, list[Late]]:
+        """Read the newest metadata; return what they show, and the late rows of groups that can land."""
         head = self._base = self._table.refresh()
         self._check(head)
         if head.current == self._since:
-            return (self._since, None, {group.live.group for group in offered}), []
+            return _Seen(self._since, untouched=[group.live.group for group in offered]), []
         if head.current is None or not self._leads_to(head):
-            return None, []  # Rolled back, replaced or expired.
+            return _Seen(), []  # Rolled back, replaced or expired.
         live = self._table.live(head.current, [group.live.group for group in offered])
-        found = [(group, self._hider.find(group, live)) for group in offered]
-        for group, reason in found:
-            if isinstance(reason, SetAside):
-                _log.info("group_set_aside", table=self.location, partition=group.live.group.partition, reason=reason)
-        untouched = {group.live.group for group, rows in found if rows is None}
-        return (head.current, live, untouched), [rows for _, rows in found if isinstance(rows, LateRows)]
+        found = {group.live.group: self._hider.find(group, live) for group in offered}
+        untouched = [group for group, rows in found.items() if rows is None]
+        set_aside = {group: str(reason) for group, reason in found.items() if isinstance(reason, SetAside)}
+        late = [rows for rows in found.values() if isinstance(rows, LateRows)]
+        return _Seen(head.current, live, untouched, set_aside), late
 
     @cached_property
     def _since(self) -> int:

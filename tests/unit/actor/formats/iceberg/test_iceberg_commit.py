@@ -189,7 +189,8 @@ def test_each_write_has_an_id_of_its_own_that_people_can_search_for() -> None:
 
 
 def test_a_group_whose_input_is_gone_is_left_out_before_the_commit() -> None:
-    assert begin(FakeTable(), ["a2"]).groups == (B,)
+    attempt = begin(FakeTable(), ["a2"])
+    assert (attempt.groups, attempt.set_aside) == ((B,), {A.live.group: "input_gone"})
 
 
 STREAMED = AppliedDelete("d", DeleteKind.POSITION, 2, is_exact=False, partition=WHOLE_TABLE)

@@ -102,6 +102,8 @@ def test_the_names_of_delete_files_do_not_count() -> None:
     assert len(files.read) == 2, "what was read of a file is known"
     assert hider.find(staged(live("a", then), rows=9), {"a": live("a", then)}) is None
     assert len(files.read) == 2, "and nothing is read where nothing is new"
+    kept = files.add("r", {"a": {2}})
+    assert RowHider(files).find(staged(live("a", then, kept), rows=8), {"a": live("a", kept, now)}) is None
 
 
 def test_rows_that_came_back_take_the_group() -> None:
