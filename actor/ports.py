@@ -63,6 +63,7 @@ class GroupOutcome:
 
     `is_copied`: its row groups were copied as bytes; otherwise `encoded_because` says why not, if the engine can copy.
     `by_column`: it was encoded column by column, without putting rows together.
+    `conflicted_because`: why it could not land beside what others did, if that is known.
     `error`: of a group that failed or was refused. `proof`: what proofreading found of a group that was committed.
     """
 
@@ -73,6 +74,7 @@ class GroupOutcome:
     is_copied: bool = False
     encoded_because: str = ""
     by_column: bool = False
+    conflicted_because: str = ""
     error: LakewrightError | None = None
     proof: Proof | None = None
 

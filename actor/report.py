@@ -32,6 +32,8 @@ _SHRINKING = (
 )
 _ENCODED = "encoded_"
 """Begins the counters of groups that had to be encoded; the reason follows."""
+_CONFLICTED = "conflicted_"
+"""Begins those of groups that could not land beside what others did."""
 
 
 @dataclass(slots=True)
@@ -39,8 +41,8 @@ class RunReport:
     """Filled while a job runs; sizes in bytes, times in milliseconds.
 
     Not `is_predicted`: the job does more than its newest request requested, which is all that was predicted.
-    `traceparent`: context of the run's span, empty without traces. counts: by `RunCounter`, and by `encoded_REASON`;
-    shrinking: sizes of inputs and outputs, by `RunMeasure`.
+    `traceparent`: context of the run's span, empty without traces. counts: by `RunCounter`, `encoded_REASON` and
+    `conflicted_REASON`; shrinking: sizes of inputs and outputs, by `RunMeasure`.
     """
 
     payload: JobPayload
@@ -80,6 +82,8 @@ class RunReport:
                 self.counts[_COUNTERS[group.status]] += 1
             if group.status is GroupStatus.COMMITTED:
                 self._add_committed(group)
+            elif group.conflicted_because:
+                self.counts[f"{_CONFLICTED}{group.conflicted_because}"] += 1
 
     def _add_committed(self, group: GroupOutcome) -> None:
         self.counts[RunCounter.FILES_REPLACED] += len(group.group.files)

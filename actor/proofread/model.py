@@ -4,7 +4,8 @@ The caller states what the table's format says: which columns there are, and how
 deleted. The reader knows no format and no log.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -121,6 +122,19 @@ class Rewritten:
     def read_files(self) -> tuple[ProofFile, ...]:
         """All data files that a reader opens."""
         return (*self.inputs, *self.outputs, *(self.newest.beside if self.newest else ()))
+
+    def at_places(self, chosen: Iterable[Sequence[int]], places: Sequence[int]) -> "Rewritten":
+        """Return the group as if it held the rows at these positions of each input, and at these places of its output.
+
+        Raises ValueError for a group with several outputs.
+        """
+        (output,) = self.outputs
+        inputs = tuple(_only(file, rows) for file, rows in zip(self.inputs, chosen, strict=True))
+        return replace(self, inputs=inputs, outputs=(_only(output, places),))
+
+
+def _only(file: ProofFile, positions: Sequence[int]) -> ProofFile:
+    return replace(file, deletes=(Deletes(DeleteForm.OTHERS, text=json.dumps(list(positions))),))
 
 
 class Reading(StrEnum):

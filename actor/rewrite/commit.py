@@ -8,8 +8,8 @@ otherwise they are left to a vacuum.
 """
 
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic
 
 import structlog
@@ -18,17 +18,22 @@ from actor.ports import Control
 from actor.rewrite.model import Attempt, NotAsked, S, Verdict
 from actor.rewrite.ports import CommitTarget
 from shared.errors import Conflict, LakewrightError, RetryableError
+from shared.layout.planner import FileGroup
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResult(Generic[S]):
-    """How a commit ended: its version (None: no group was left), committed groups, and how often others were first."""
+    """How a commit ended: its version (None: no group was left), committed groups, and how often others were first.
+
+    set_aside: why the others were not, by their group in the plan, as far as that is known.
+    """
 
     version: int | None = None
     committed: tuple[S, ...] = ()
     conflicts: int = 0
+    set_aside: Mapping[FileGroup, str] = field(default_factory=dict)
 
 
 class Committer(Generic[S]):
@@ -53,28 +58,30 @@ class Committer(Generic[S]):
         """
         offered, conflicts = tuple(written), 0
         last: LakewrightError | None = None
+        set_aside: dict[FileGroup, str] = {}
         for _ in range(attempts):
             attempt = self._begin(offered)
             kept = {one.live.group for one in attempt.groups}
             taken = [one for one in offered if one.live.group not in kept]
             conflicts += bool(taken) and last is None  # After a refusal it is the conflict already counted.
             self.discard(taken)
+            set_aside |= attempt.set_aside
             offered = attempt.groups
             if not offered:
-                return CommitResult(conflicts=conflicts)
+                return CommitResult(conflicts=conflicts, set_aside=set_aside)
             self._require_permission(attempt.committed)
             try:
                 version = self._target.commit(attempt)
             except Exception as error:  # noqa: BLE001 - judged, and raised again unless the table shows the commit
                 found = self._resolve_failure(error, attempt)
                 if found is not None:
-                    return CommitResult(found, attempt.committed, conflicts)
+                    return CommitResult(found, attempt.committed, conflicts, set_aside)
                 self._discard_made_good(attempt)
                 conflicts += 1
                 last = self._target.failures.refused(error, self._target.location)
             else:
                 made = self._made(attempt) if version is None else version
-                return CommitResult(made, attempt.committed, conflicts)
+                return CommitResult(made, attempt.committed, conflicts, set_aside)
         self.discard(offered)
         raise last or Conflict(f"no commit to {self._target.location} was attempted: {attempts=}", kind=Verdict.BUSY)
 

@@ -72,11 +72,13 @@ class Attempt(Generic[S]):
     """One attempt to commit: the groups that are live in the newest version, and what the format opened it with.
 
     made_good: groups of which others deleted rows meanwhile, as they are committed all the same, by their place.
+    set_aside: why groups that were offered are not among them, by their group in the plan, as far as the format says.
     """
 
     groups: tuple[S, ...]
     base: Any = None
     made_good: Mapping[int, S] = field(default_factory=dict)
+    set_aside: Mapping[FileGroup, str] = field(default_factory=dict)
 
     @property
     def committed(self) -> tuple[S, ...]:

@@ -17,6 +17,7 @@ from actor.rewrite.commit import CommitResult, Committer
 from actor.rewrite.model import L, S, Staged
 from actor.rewrite.ports import CommitTarget, GroupWriter, LiveGroups
 from actor.rewrite.write import Workshop, WriteResult
+from shared.layout.planner import FileGroup
 from shared.paths.boundary import Boundary
 
 FILES_WRITTEN = "files_written"
@@ -104,14 +105,19 @@ class ExactRewrite(Generic[L, S]):
         landed = {one.live.group: _landed(one) for one in commit.committed}
         skipped = {group: GroupOutcome(group, GroupStatus.SKIPPED) for group in writes.skipped}
         known = landed | skipped | {group: not_written(group, error) for group, error in writes.failed}
+        groups = [known.get(group) or _conflicted(group, commit.set_aside.get(group, "")) for group in request.groups]
         return RewriteOutcome(
             version=commit.version,
-            groups=tuple(known.get(group) or GroupOutcome(group, GroupStatus.CONFLICTED) for group in request.groups),
+            groups=tuple(groups),
             prepare_ms=round((written_s - started_s) * 1000),
             commit_ms=round((self.clock_s() - written_s) * 1000),
             conflicts=commit.conflicts,
             follows=None if commit.version is None else self.target.follows(commit.version),
         )
+
+
+def _conflicted(group: FileGroup, because: str) -> GroupOutcome:
+    return GroupOutcome(group, GroupStatus.CONFLICTED, conflicted_because=because)
 
 
 def _landed(group: Staged[Any, Any]) -> GroupOutcome:

@@ -1,12 +1,17 @@
 """Rewrites of files with position and equality deletes, committed by Iceberg's own classes in a JVM without Spark."""
 
 from collections.abc import Iterator
+from random import Random
+from typing import Any
 
 import pytest
 
+from actor.formats.iceberg.inputs import AppliedDelete
+from actor.formats.iceberg.java_table import JavaTable
 from shared.partitions import WHOLE_TABLE
-from shared.table import PartitionKey
-from tests.support.iceberg_jvm import IcebergJvm
+from shared.table import DeleteKind, PartitionKey
+from tests.contract.test_iceberg_attached_deletes import seen_by_actor, seen_by_decider
+from tests.support.iceberg_jvm import IcebergJvm, visible
 
 pytestmark = [pytest.mark.spark, pytest.mark.long("iceberg")]
 
@@ -57,11 +62,116 @@ def test_values_deleted_in_the_whole_table_are_judged_by_all_its_specs(ice: Iceb
     assert ice.rows(table) == rows
 
 
-def test_rows_deleted_by_place_and_rollbacks_before_the_commit_take_the_group(ice: IcebergJvm) -> None:
+@pytest.mark.parametrize("by_g", [False, True])
+def test_rows_deleted_by_place_before_the_commit_are_hidden_in_the_output(ice: IcebergJvm, by_g: bool) -> None:
+    """What the delete file names in others is written again under its own number; later rewrites revive no row."""
+    partition = PartitionKey('{"g":"0"}') if by_g else WHOLE_TABLE
+    table = ice.create(f"late-{by_g}", by_g=by_g)
+    first, second, third = ice.append(table, 0, 10, 20)
+    places = [(first, 4), (second, 0), (third, 9)]
+    late = ice.rewrite(table, partition, [first, second], before=lambda: ice.delete_places(table, places))
+    rows = [number for number in range(30) if number not in (4, 10, 29)]
+    assert (late.version is None, late.conflicts) == (False, 0)
+    assert (ice.rows(table), ice.delete_files(table)) == (rows, 2)
+    assert ice.numbers_of_deletes(table) == [2, 3], "the winner's, and that of the rewrite"
+    (output,) = (path for path in ice.inputs(table) if path != third)
+    assert deletes_of_both(ice, table)[output] == 2
+    ice.append(table, 30)
+    ice.rewrite(table, partition, [third])
+    assert ice.rows(table) == [*rows, *range(30, 40)]
+    ice.rewrite(table, partition, list(ice.inputs(table)))
+    assert (ice.rows(table), ice.delete_files(table)) == ([*rows, *range(30, 40)], 0)
+
+
+def deletes_of_both(ice: IcebergJvm, table: Any) -> dict[str, int]:
+    """Return how many rows decider and actor see deleted in each file."""
+    seen = {path: one.deleted_rows for path, one in seen_by_decider(table).items()}
+    assert seen == {path: one.deleted_rows for path, one in seen_by_actor(ice, table).items()}
+    return seen
+
+
+def test_a_delete_file_is_read_only_where_the_bounds_of_its_paths_can_hold_the_file(ice: IcebergJvm) -> None:
+    """They may be cut: the lower one short, the upper one short and greater."""
+    table = ice.create("bounds")
+    path, *_ = ice.append(table, 0)
+    loaded = JavaTable(ice.classes, table, "file:///t")  # type: ignore[arg-type]
+    for low, high, is_read in (
+        (path[:-9], path[:-9] + "~", True),
+        (path, path, True),
+        (None, None, True),
+        ("file:/", path[:-9], False),
+        (path + "0", path + "1", False),
+    ):
+        raw = ice.of_places(table, [(path, 4)], bounds=(low, high))
+        deletes = [AppliedDelete(str(raw.location()), DeleteKind.POSITION, 1, is_exact=False, raw=raw)]
+        assert loaded.named(path, deletes) == ([4] if is_read else []), (low, high)
+
+
+def test_a_stream_of_upserts_never_costs_a_rewrite(ice: IcebergJvm) -> None:
+    """Each of its commits deletes by value what it replaces, and by position what it wrote twice itself."""
+    table = ice.create("stream")
+    model: set[int] = set()
+    number = 0
+
+    def upsert() -> None:
+        nonlocal number
+        number += 1
+        keys = [(7 * number + one) % 40 for one in range(6)]
+        ice.upsert(table, keys)
+        model.update(keys)
+
+    for _ in range(4):
+        upsert()
+    for round_ in range(6):
+        chosen = sorted(ice.inputs(table))[: 2 + round_ % 3]
+        done = ice.rewrite(table, WHOLE_TABLE, chosen, before=lambda: [upsert() for _ in range(3)])
+        assert (done.version is None, done.conflicts) == (False, 0)
+        assert ice.rows(table) == sorted(model)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_row_comes_back_or_is_lost_whatever_others_do_before_a_commit(ice: IcebergJvm, seed: int) -> None:
+    """Only deletes by value that left out rows at the read may cost a rewrite."""
+    random, table, model = Random(seed), ice.create(f"random-{seed}"), set[int]()
+
+    def append() -> None:
+        start = 10 * len(ice.inputs(table)) + 1_000 * random.randrange(1_000_000)
+        ice.append(table, start)
+        model.update(range(start, start + 10))
+
+    def delete_places() -> None:
+        where = ice.places(table)
+        gone = random.sample(sorted(where), k=min(len(where) - 1, random.randint(1, 6)))
+        ice.delete_places(table, [where[one] for one in gone])
+        model.difference_update(gone)
+
+    def delete_values() -> None:
+        gone = random.sample(sorted(model), k=2)
+        ice.delete_values(table, gone)
+        model.difference_update(gone)
+
+    others, landed = [append, delete_places, delete_places, delete_places, delete_values], 0
+    for _ in range(3):
+        append()
+    for _ in range(14):
+        random.choice(others)()
+        live = ice.inputs(table)
+        chosen = random.sample(sorted(live), k=min(len(live), random.randint(1, 4)))
+        has_values = any(not one.is_positional for path in chosen for one in live[path].deletes)
+        before = random.choices(others, k=random.randrange(4))
+        done = ice.rewrite(table, WHOLE_TABLE, chosen, before=lambda before=before: [one() for one in before])
+        is_empty = model.isdisjoint(number for path in chosen for number in visible(live[path]))
+        assert has_values or is_empty or done.version is not None
+        landed += done.version is not None
+        assert ice.rows(table) == sorted(model)
+        deletes_of_both(ice, table)
+    assert landed > 7
+
+
+def test_a_rollback_before_the_commit_takes_the_group(ice: IcebergJvm) -> None:
     table = ice.create("taken")
     first, _ = ice.append(table, 0, 10)
-    late = ice.rewrite(table, WHOLE_TABLE, [first], before=lambda: ice.delete_places(table, [(first, 4)]))
-    assert (late.version, late.conflicts, 4 in ice.rows(table)) == (None, 1, False)
+    ice.delete_places(table, [(first, 4)])
     before = table.currentSnapshot().parentId()
     back = ice.rewrite(table, WHOLE_TABLE, [first], before=lambda: table.manageSnapshots().rollbackTo(before).commit())
     assert (back.version, back.conflicts) == (None, 1)

@@ -11,12 +11,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from actor.formats.delta import late_rows
-from actor.formats.delta.late_rows import places_of
 from actor.formats.parquet.copy_rules import EncodeReason
 from actor.ports import GroupStatus, RewriteOutcome
 from actor.proofread.model import DeleteForm, Deletes
 from actor.proofread.vectors import read_vector
+from actor.rewrite.late_rows import RowMap
 from shared.errors import Conflict, Difference
 from shared.formats.delta_references import vector_path
 from shared.layout.planner import RewriteMode
@@ -223,9 +222,8 @@ def test_what_cannot_be_hidden_is_planned_again(world: World, statement: str, wa
 def test_an_output_that_holds_its_inputs_in_another_order_is_never_committed(
     world: World, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
-    monkeypatch.setattr(
-        late_rows, "places_of", lambda rows, hidden: [(place + 20) % 100 for place in places_of(rows, hidden)]
-    )
+    places = RowMap.places
+    monkeypatch.setattr(RowMap, "places", lambda rows, chosen: ((place + 20) % 100 for place in places(rows, chosen)))
     delete = world.statement("DELETE FROM {t} WHERE id IN (3, 41)")
     before, version = world.data_files(), world.table.version
     if is_late:

@@ -13,13 +13,15 @@ import pyarrow.parquet as pq
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from actor.formats.iceberg.commit import IcebergFile, IcebergTarget, StagedGroup
+from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.inputs import LiveInput, resolve
 from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.jvm.jars import ICEBERG, look_up
 from actor.jvm.java import find_java
 from actor.jvm.own_jar import own_jar
 from actor.rewrite.commit import CommitResult, Committer
+from actor.rewrite.late_rows import Comparisons, Positions
 from services.paths import java_search
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import DataFile, DeleteKind, PartitionKey
@@ -103,23 +105,52 @@ class IcebergJvm:
 
     def delete_places(self, table: Any, places: Sequence[tuple[str, int]]) -> None:
         """Delete rows by path and position, with one file, which names the data file if there is one only."""
+        table.newRowDelta().addDeletes(self.of_places(table, places)).commit()
+
+    def of_places(
+        self, table: Any, places: Sequence[tuple[str, int]], bounds: tuple[str | None, str | None] = (None, None)
+    ) -> Any:
+        """Write a file of positions with these bounds of its paths, and return Iceberg's object of it."""
         schema = pa.schema(
             [_field("file_path", pa.string(), POSITION_FIELDS), _field("pos", pa.int64(), POSITION_FIELDS)]
         )
         rows = [{"file_path": path, "pos": position} for path, position in places]
         file = self._delete(table.spec(), pa.Table.from_pylist(rows, schema)).ofPositionDeletes()
+        if any(bounds):
+            maps = [self._bound(one) for one in bounds]
+            file = file.withMetrics(self.iceberg.Metrics(len(rows), None, None, None, None, *maps))
         paths = {path for path, _ in places}
-        file = file.withReferencedDataFile(paths.pop()) if len(paths) == 1 else file
-        file = file if table.spec().isUnpartitioned() else file.withPartitionPath("g=0")
-        table.newRowDelta().addDeletes(file.build()).commit()
+        file = file.withReferencedDataFile(paths.pop()) if len(paths) == 1 and not any(bounds) else file
+        return (file if table.spec().isUnpartitioned() else file.withPartitionPath("g=0")).build()
+
+    def _bound(self, path: str | None) -> Any:
+        found = self.jvm.java.util.HashMap()
+        if path is not None:
+            found.put(POSITION_FIELDS["file_path"], self.jvm.java.nio.ByteBuffer.wrap(path.encode()))
+        return found
 
     def delete_values(self, table: Any, ids: list[int], *, spec: int | None = None) -> None:
         """Delete ids wherever they are, with a file of a spec without fields."""
+        of = table.spec() if spec is None else table.specs().get(spec)
+        table.newRowDelta().addDeletes(self._of_values(of, ids)).commit()
+
+    def _of_values(self, spec: Any, ids: Sequence[int]) -> Any:
         fields = self._gateway.new_array(self.jvm.int, 1)
         fields[0] = 1
-        of = table.spec() if spec is None else table.specs().get(spec)
         rows = pa.table([ids], schema=pa.schema([_field("id", pa.int64(), {"id": 1})]))
-        table.newRowDelta().addDeletes(self._delete(of, rows).ofEqualityDeletes(fields).build()).commit()
+        return self._delete(spec, rows).ofEqualityDeletes(fields).build()
+
+    def upsert(self, table: Any, ids: Sequence[int]) -> None:
+        """Write ids as a stream does, in one commit: by two writers, each of which wrote its last id twice.
+
+        Older rows are deleted by value; the first of two own rows by position, in one file for both writers.
+        """
+        change, places = table.newRowDelta(), list[tuple[str, int]]()
+        for part in (ids[::2], ids[1::2]):
+            file = self._data(table.spec(), [part[-1], *part]).build()
+            change.addRows(file)
+            places.append((str(file.location()), 0))
+        change.addDeletes(self._of_values(table.spec(), ids)).addDeletes(self.of_places(table, places)).commit()
 
     def inputs(self, table: Any, partition: PartitionKey | None = None) -> dict[str, LiveInput]:
         """Return all live files, or those of a partition."""
@@ -132,13 +163,23 @@ class IcebergJvm:
         """Return the ids that readers see."""
         return sorted(number for one in self.inputs(table).values() for number in visible(one))
 
+    def places(self, table: Any) -> dict[int, tuple[str, int]]:
+        """Return path and position of each id that readers see."""
+        live = self.inputs(table).values()
+        return {number: (one.path, place) for one in live for place, number in visible_places(one)}
+
     def delete_files(self, table: Any) -> int:
         """Return how many delete files are live, dangling ones among them."""
+        return len(self.numbers_of_deletes(table))
+
+    def numbers_of_deletes(self, table: Any) -> list[int]:
+        """Return the sequence numbers of all live delete files."""
         table.refresh()
         lists = self.classes.resolve("org.apache.iceberg.relocated.com.google.common.collect.Lists")
         manifests = table.currentSnapshot().deleteManifests(table.io())
         read = self.iceberg.ManifestFiles.readDeleteManifest
-        return sum(lists.newArrayList(read(one, table.io(), table.specs())).size() for one in manifests)
+        files = [file for one in manifests for file in lists.newArrayList(read(one, table.io(), table.specs()))]
+        return sorted(int(file.dataSequenceNumber()) for file in files)
 
     def rewrite(
         self, table: Any, partition: PartitionKey, paths: Sequence[str], before: Callable[[], object] = lambda: None
@@ -154,8 +195,10 @@ class IcebergJvm:
         raw = self._data(first.spec(), ids).withPartition(first.file().partition()).build()
         output = DataFile(str(raw.location()), int(raw.fileSizeInBytes()), partition, rows=len(ids))
         before()
-        committer: Committer[StagedGroup] = Committer(IcebergTarget(loaded, loaded, head, "{}"), Steering())
-        return committer.commit([StagedGroup(found, (IcebergFile(output, raw),), len(ids))], attempts=3)
+        target = IcebergTarget(loaded, loaded, head, "{}", Comparisons(_are_same))
+        committer: Committer[StagedGroup] = Committer(target, Steering())
+        staged = StagedGroup(found, (IcebergFile(output, raw),), len(ids), in_order=True)
+        return committer.commit([staged], attempts=3)
 
     def _data(self, spec: Any, ids: Iterable[int]) -> Any:
         numbers = list(ids)
@@ -183,8 +226,20 @@ class _Checked(JavaTable):
         """Nothing is refused."""
 
 
+def _are_same(group: StagedGroup, chosen: Positions, places: Sequence[int]) -> bool:
+    """Compare as a proofreader does, but raise nothing."""
+    read = [_read(one.path)[row]["id"] for one, rows in zip(group.live.inputs, chosen, strict=True) for row in rows]
+    written = _read(group.outputs[0].file.path)
+    return read == [written[place]["id"] for place in places]
+
+
 def visible(file: LiveInput) -> list[int]:
     """Return the ids of a file that its deletes leave."""
+    return [number for _, number in visible_places(file)]
+
+
+def visible_places(file: LiveInput) -> list[tuple[int, int]]:
+    """Return position and id of each of these rows."""
     places, values = set(), set()
     for delete in file.deletes:
         rows = _read(str(delete.raw.location()))
@@ -193,7 +248,7 @@ def visible(file: LiveInput) -> list[int]:
         else:
             values |= {row["id"] for row in rows}
     ids = [row["id"] for row in _read(file.path)]
-    return [number for place, number in enumerate(ids) if place not in places and number not in values]
+    return [(place, number) for place, number in enumerate(ids) if place not in places and number not in values]
 
 
 def _read(path: str) -> list[dict[str, Any]]:

@@ -162,7 +162,8 @@ class MemoryTable:
             raise self.fits
         groups = tuple(one for one in offered if self.is_live(one.live))
         if self.make_good is None:
-            return Attempt(groups, len(self.versions))
+            gone = {one.live.group: "input_gone" for one in offered if one not in groups}
+            return Attempt(groups, len(self.versions), set_aside=gone)
         path = self.make_good()
         self.disk[path] = 50
         more = (*groups[0].outputs, MemoryFile(DataFile(path, 50, WHOLE_TABLE, rows=0)))

@@ -26,9 +26,6 @@ from shared.table import CommitOrigin, FileKey
 
 METADATA_CHANGED = "MetadataChangedException"
 
-MAX_COMPARISONS = 5
-"""Comparisons of late rows in one attempt: one takes a twentieth of a second, and others may delete rows meanwhile."""
-
 
 class DeltaTarget:
     """`actor.rewrite.ports.CommitTarget` for Delta; `shape` is what the files of its groups were written under."""
@@ -59,24 +56,18 @@ class DeltaTarget:
 
     def begin(self, offered: tuple[WrittenGroup, ...]) -> Attempt[WrittenGroup]:
         """Open a transaction; its groups are those that are live in its snapshot, or can be made good."""
-        txn, live, hiding = self._look(offered)
         hider = self._hider
-        if hider is None or not hiding:
+        if hider is None:
+            (txn, live), _ = self._look(offered)
             return Attempt(tuple(group for group in offered if group.live.group in live), txn)
-        for _ in range(MAX_COMPARISONS):
-            unproven = [rows for rows in hiding if not hider.is_proven(rows)]
-            if not unproven:
-                break
-            for rows in unproven:
-                hider.prove(rows)
-            txn, live, hiding = self._look(offered)  # That took its time, in which others go on.
-        made_good = {rows.group.live.group: hider.hide(rows) for rows in hiding if hider.is_proven(rows)}
+        (txn, live), hiding = hider.comparisons.look(lambda: self._look(offered))
+        made_good = {rows.group.live.group: hider.hide(rows) for rows in hiding}
         groups = tuple(group for group in offered if group.live.group in live or group.live.group in made_good)
         of_places = {at: made_good[one.live.group] for at, one in enumerate(groups) if one.live.group in made_good}
         return Attempt(groups, txn, of_places)
 
-    def _look(self, offered: tuple[WrittenGroup, ...]) -> tuple[Any, Collection[FileGroup], list[HiddenRows]]:
-        """Open a transaction; return it, the groups that it may commit as they are, and what others have to hide."""
+    def _look(self, offered: tuple[WrittenGroup, ...]) -> tuple[tuple[Any, Collection[FileGroup]], list[HiddenRows]]:
+        """Open a transaction; return it with the groups that it may commit as they are, and what the others hide."""
         txn = self._log.transaction()
         snapshot = txn.snapshot()
         if not self._log.shape(snapshot).same_layout(self._shape):
@@ -89,14 +80,14 @@ class DeltaTarget:
         live = {one.group for one in found}
         as_written = {group.live.group for group in offered if group.live.group in live and not group.carried}
         if self._hider is None:
-            return txn, as_written, []
+            return (txn, as_written), []
         version = int(snapshot.version())
         hiding = [
             self._hider.known(group) if group.live.group in live else self._hider.find(group, version)
             for group in offered
             if group.live.group not in as_written
         ]
-        return txn, as_written, [rows for rows in hiding if rows is not None]
+        return (txn, as_written), [rows for rows in hiding if rows is not None]
 
     def commit(self, attempt: Attempt[WrittenGroup]) -> int:
         """Commit as an OPTIMIZE, after passing Delta the files that the outputs were made from."""

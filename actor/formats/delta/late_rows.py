@@ -1,18 +1,15 @@
-"""Rows that deletion vectors hide of a group's inputs, hidden in its output as well.
+"""Rows that deletion vectors hide of a group's inputs, hidden in its output by a vector as well.
 
 A statement that deletes rows of a table with deletion vectors gives an input a new vector, and the group would be lost.
-Where the output holds its inputs one after the other, each such row has one place there. Which rows it is, the log of
-the very version says that the commit is made upon; and before anything is hidden, the rows at these places are read
-and compared with the deleted ones. The same carries rows that were hidden before the read into an output whose row
-groups are copied: decoding the inputs to leave out a few rows costs many times as much.
+Which rows it deleted, the log of the very version says that the commit is made upon. In the same way, rows that were
+hidden before the read are carried into an output whose row groups are copied: decoding the inputs to leave out a few
+rows costs many times as much.
 """
 
 import json
-import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate
 
 from actor.formats.delta.actions import LoggedFile, decode_statistics, encode, json_array, vector_id
 from actor.formats.delta.delta_scala import DeltaScala
@@ -21,48 +18,23 @@ from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.written_group import WrittenGroup
 from actor.proofread.model import Reading
-from shared.layout.planner import FileGroup, RewriteMode
-
-MOST_ROWS = 1_000_000
-"""Rows that are hidden in an output at most: as text, they travel twice between Python and the JVM, 8 MB each way."""
-
-ROWS_COMPARED = 1_000
-"""Late rows of a group that are compared at most; of more, as many are drawn."""
-
-ONCE_FROM_BYTES = 64 << 20
-"""Bytes of inputs from which a comparison takes longer than others need to delete again. It is made once, with as many
-drawn rows besides, which lie where they should only if all do."""
+from actor.rewrite.late_rows import MOST_ROWS, Comparisons, LateRows, Positions, RowMap
+from shared.layout.planner import RewriteMode
 
 _MAY_DIFFER = frozenset({"deletionVector", "stats", "dataChange"})
 """Fields of an entry that a new deletion vector changes; statistics become bounds that are not tight."""
 
-
 _CARRYING_MODES = frozenset({RewriteMode.MINOR, RewriteMode.MAJOR})
 """Rewrites whose inputs nobody asked to free of deleted rows."""
 
-
-@dataclass(frozen=True, slots=True)
-class HiddenRows:
-    """Rows of a written group that vectors hide; `live` has the inputs as they are now.
-
-    late: positions by input of those that were not hidden before; places: where the output holds all of them; both
-    ascending.
-    """
-
-    group: WrittenGroup
-    live: LiveGroup
-    late: Sequence[Sequence[int]]
-    places: tuple[int, ...]
-
-
-def places_of(input_rows: Sequence[int], hidden: Sequence[Sequence[int]]) -> Iterator[int]:
-    """Yield where an output that holds its inputs one after the other has the rows at these positions of each."""
-    for start, positions in zip(accumulate(input_rows, initial=0), hidden, strict=False):
-        yield from (start + position for position in positions)
+HiddenRows = LateRows[WrittenGroup, LiveGroup]
 
 
 class RowHider:
-    """Finds, proves and hides the late rows of the groups of one rewrite."""
+    """Finds and hides the rows of the groups of one rewrite that vectors hide; `comparisons` are those of these rows.
+
+    carry_below: share of hidden rows in an output from which they are left out; None: always.
+    """
 
     def __init__(
         self,
@@ -72,15 +44,15 @@ class RowHider:
         proofs: Proofs,
         carry_below: Fraction | None = None,
     ) -> None:
-        """`carry_below`: share of hidden rows in an output from which they are left out; None: always."""
         self._scala = scala
         self._log = log
         self._columns = shape.metadata.partition_columns
         self._may_hide = _may_hide(shape)
-        self.proofs = proofs
         self._carry_below = carry_below
-        self._proven: dict[FileGroup, tuple[int, ...]] = {}
-        self._unread: set[FileGroup] = set()
+        self.proofs = proofs
+        self.comparisons: Comparisons[WrittenGroup] = Comparisons(
+            lambda group, chosen, places: proofs.check_places(group.live, chosen, group.outputs[0], places)
+        )
 
     def may_carry(self, live: LiveGroup) -> bool:
         """Return whether an output may hold the rows that vectors of the inputs hide: not where they are too many."""
@@ -97,22 +69,21 @@ class RowHider:
         hidden = self._hidden(group, group.live.inputs)
         if hidden is None:
             return None
-        rows = HiddenRows(group, group.live, hidden, tuple(places_of(group.input_rows, hidden)))
+        rows = _of(group, group.live, hidden, hidden)
         is_in_order = not group.by_column and group.proof is not None and group.proof.reading is Reading.BYTES
-        if not is_in_order:
-            self.prove(rows)
-            if not self.is_proven(rows):
-                return None
-        self._proven[group.live.group] = rows.places
+        if is_in_order:
+            self.comparisons.spare(rows)
+        elif not self.comparisons.make(rows):
+            return None
         return replace(group, rows=group.rows - len(rows.places), carried=hidden)
 
     def known(self, group: WrittenGroup) -> HiddenRows:
         """Return what the output of a group whose inputs are as they were has to hide."""
-        return HiddenRows(group, group.live, (), tuple(places_of(group.input_rows, group.carried)))
+        return _of(group, group.live, (), group.carried)
 
     def find(self, group: WrittenGroup, version: int) -> HiddenRows | None:
         """Return the hidden rows of a group as of a version; None if the group cannot be committed with them."""
-        if not self._may_hide or not _is_concatenation(group) or group.live.group in self._unread:
+        if not self._may_hide or not _is_concatenation(group):
             return None
         newest = newest_inputs(self._log, group.live, self._columns, at_version=version)
         if newest is None or not all(map(_has_only_a_new_vector, group.live.inputs, newest)):
@@ -123,13 +94,13 @@ class RowHider:
         before = group.carried or [()] * len(hidden)
         if any(not set(then) <= set(now) for then, now in zip(before, hidden, strict=True)):
             return None  # Rows came back, which statistics of the output need not cover.
-        places = tuple(places_of(group.input_rows, hidden))
-        if not 0 < len(places) < sum(group.input_rows):
-            return None  # A file without a visible row is not worth its commit.
         late = [sorted(set(now) - set(then)) for then, now in zip(before, hidden, strict=True)]
-        return HiddenRows(group, replace(group.live, inputs=newest), late, places)
+        rows = _of(group, replace(group.live, inputs=newest), late, hidden)
+        if not 0 < len(rows.places) < rows.row_map.output_rows:
+            return None  # A file without a visible row is not worth its commit.
+        return rows
 
-    def _hidden(self, group: WrittenGroup, inputs: Sequence[LoggedFile]) -> Sequence[Sequence[int]] | None:
+    def _hidden(self, group: WrittenGroup, inputs: Sequence[LoggedFile]) -> Positions | None:
         """Return positions by input, None if they are too many, or beyond a file."""
         hidden = self._log.hidden_rows(self._scala.adds(json_array(inputs)), MOST_ROWS)
         if hidden is None or any(
@@ -137,30 +108,6 @@ class RowHider:
         ):
             return None
         return hidden
-
-    def is_proven(self, rows: HiddenRows) -> bool:
-        """Return whether these rows were compared, or this large group was."""
-        proven = self._proven.get(rows.group.live.group)
-        return proven is not None and (proven == rows.places or rows.group.live.group.bytes >= ONCE_FROM_BYTES)
-
-    def prove(self, rows: HiddenRows) -> None:
-        """Compare late rows with those at their places in the output; what no reader reads is not proven.
-
-        Raises Difference if the output holds other rows there.
-        """
-        drawn = random.Random(rows.group.outputs[0].file.path)  # noqa: S311 - a sample, the same each time
-        share = max(1, ROWS_COMPARED // len(rows.late))
-        samples = [[_drawn(drawn, positions, share) for positions in rows.late]]
-        if rows.group.live.group.bytes >= ONCE_FROM_BYTES:
-            samples.append([_drawn(drawn, range(stored), min(share, stored // 2)) for stored in rows.group.input_rows])
-        if all(self._are_same(rows.group, chosen) for chosen in samples):
-            self._proven[rows.group.live.group] = rows.places
-        else:
-            self._unread.add(rows.group.live.group)
-
-    def _are_same(self, group: WrittenGroup, chosen: Sequence[Sequence[int]]) -> bool:
-        places = list(places_of(group.input_rows, chosen))
-        return self.proofs.check_places(group.live, chosen, group.outputs[0], places)
 
     def hide(self, rows: HiddenRows) -> WrittenGroup:
         """Write the output's deletion vector; return the group as it is committed, with its newest inputs."""
@@ -170,12 +117,13 @@ class RowHider:
         stats = {**decode_statistics(add["stats"]), "tightBounds": False}
         text = encode({**add, "stats": encode(stats), "deletionVector": vector})
         file = replace(output.file, dv_id=vector_id(vector), deleted_rows=len(rows.places))
-        visible = sum(rows.group.input_rows) - len(rows.places)
-        return replace(rows.group, live=rows.live, outputs=(LoggedFile(file, text),), rows=visible)
+        visible = rows.row_map.output_rows - len(rows.places)
+        return replace(rows.group, live=rows.now, outputs=(LoggedFile(file, text),), rows=visible)
 
 
-def _drawn(drawn: random.Random, positions: Sequence[int], at_most: int) -> Sequence[int]:
-    return positions if len(positions) <= at_most else sorted(drawn.sample(positions, at_most))
+def _of(group: WrittenGroup, now: LiveGroup, late: Positions, hidden: Positions) -> HiddenRows:
+    row_map = RowMap(group.input_rows)
+    return LateRows(group, now, row_map, late, tuple(row_map.places(hidden)))
 
 
 def _may_hide(shape: TableShape) -> bool:

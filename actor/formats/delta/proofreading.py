@@ -94,9 +94,7 @@ class Proofs:
 
         Returns False if no reader can; raises Difference.
         """
-        group = self._group(live, live.inputs, [output])
-        inputs = (_only(file, rows) for file, rows in zip(group.inputs, chosen, strict=True))
-        group = replace(group, inputs=tuple(inputs), outputs=(_only(group.outputs[0], places),))
+        group = self._group(live, live.inputs, [output]).at_places(chosen, places)
         return self.proofreader.check(group, Proofread.ALWAYS, tag=self.tag).reading is Reading.ROWS
 
     def _compare_footers(
@@ -161,8 +159,3 @@ class Proofs:
             first_row_id=add.get("baseRowId") if is_tracked else None,
             sequence=add.get("defaultRowCommitVersion") if is_tracked else None,
         )
-
-
-def _only(file: ProofFile, positions: Sequence[int]) -> ProofFile:
-    """Return a file as if it held the rows at these positions alone."""
-    return replace(file, deletes=(Deletes(DeleteForm.OTHERS, text=json.dumps(list(positions))),))

@@ -1,24 +1,18 @@
 """An Iceberg table as what a rewrite commits to: one snapshot per commit, found by an id that no other write has."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from actor.formats.iceberg.conflicts import FAILURES
-from actor.formats.iceberg.inputs import (
-    MAX_DELETES_READ,
-    AppliedDelete,
-    FileReader,
-    InputGroup,
-    LiveInput,
-    files_at_read,
-    left_without_data,
-    new_positions,
-)
+from actor.formats.iceberg.inputs import FileReader, LiveInput, files_at_read, left_without_data
+from actor.formats.iceberg.late_rows import DeleteFiles, Late, RowHider, SetAside, named_by
+from actor.formats.iceberg.staged import Replacement, StagedGroup
 from actor.proofread.model import weakest
-from actor.rewrite.model import Attempt, Staged
+from actor.rewrite.late_rows import Comparisons, LateRows
+from actor.rewrite.model import Attempt
 from actor.rewrite.ports import Failures
 from shared.errors import RetryableError
 from shared.formats.iceberg.metadata import TableHead
@@ -28,36 +22,22 @@ from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.formats.iceberg.tags import encode_tags
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
-from shared.table import DataFile
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergFile:
-    """An output; `raw` is Iceberg's object."""
+class _Seen:
+    """What a look at a table found: a snapshot (None: nothing can be validated), and groups that can land as they are.
 
-    file: DataFile
-    raw: Any = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class StagedGroup(Staged[InputGroup, IcebergFile]):
-    """A group of an Iceberg table that no snapshot refers to yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """Changes of one snapshot: groups whose inputs it replaces, and delete files that hide nothing after it.
-
-    checked_until: the snapshot until which all deletes of rows by place were read, and name no row of an input; None:
-    none was read.
+    live: the inputs in the snapshot, None if it is the one that was read. set_aside: why groups cannot land.
     """
 
-    groups: tuple[StagedGroup, ...]
-    deletes: tuple[AppliedDelete, ...] = ()
-    checked_until: int | None = None
+    snapshot: int | None = None
+    live: Mapping[str, LiveInput] | None = None
+    untouched: Collection[FileGroup] = ()
+    set_aside: Mapping[FileGroup, str] = field(default_factory=dict)
 
 
-class SnapshotTable(FileReader, Protocol):
+class SnapshotTable(FileReader, DeleteFiles, Protocol):
     """The table that is committed to; every method raises what Iceberg raises."""
 
     location: str
@@ -71,20 +51,14 @@ class SnapshotTable(FileReader, Protocol):
     def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
         """Return which files of these groups are live in a snapshot, with their deletes."""
 
-    def names_rows(self, deletes: Mapping[str, Sequence[AppliedDelete]]) -> bool:
-        """Return whether a delete file names a row of the data file, by path, that it is listed for; reads them."""
-
     def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
-        """Make a change in one snapshot, validated against all that were made since `since`, or since it was checked.
+        """Make a change in one snapshot, validated against all that were made since it was checked.
 
         The outputs get the sequence number of `since`.
         """
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int | None]:
         """Return the size in bytes that the store says each of these files has now, None for one that is not there."""
-
-    def delete(self, paths: Iterable[str]) -> None:
-        """Delete files that no snapshot refers to; what cannot be deleted is logged."""
 
 
 class HeadCheck(Protocol):
@@ -97,7 +71,7 @@ class HeadCheck(Protocol):
 class IcebergTarget:
     """`actor.rewrite.ports.CommitTarget` for Iceberg; `head` is what the inputs were read by.
 
-    `user_metadata` is the text that names jobs and tokens.
+    `user_metadata` is the text that names jobs and tokens; `comparisons` those of late rows with those of outputs.
     """
 
     max_output_age_s: float = MIN_ORPHAN_AGE_MS / 2_000
@@ -105,7 +79,14 @@ class IcebergTarget:
 
     failures: Failures = FAILURES
 
-    def __init__(self, table: SnapshotTable, check: HeadCheck, head: TableHead, user_metadata: str) -> None:
+    def __init__(
+        self,
+        table: SnapshotTable,
+        check: HeadCheck,
+        head: TableHead,
+        user_metadata: str,
+        comparisons: Comparisons[StagedGroup],
+    ) -> None:
         self.location = table.location
         self.write_id = str(uuid.uuid4())
         ours = commit_metadata.decode(user_metadata)
@@ -117,24 +98,42 @@ class IcebergTarget:
         self._check = check.check
         self._head = head
         self._user_metadata = user_metadata
+        self._comparisons = comparisons
+        self._hider = RowHider(table)
         self._at_read: Mapping[str, LiveInput] | None = None
         self._base = head  # What the newest attempt was made upon.
         self._made: tuple[int, int | None] | None = None  # The version of this write, and the one that it followed.
 
     def begin(self, offered: tuple[StagedGroup, ...]) -> Attempt[StagedGroup]:
-        """Read the newest metadata; groups of which others changed an input are left out."""
+        """Read the newest metadata; groups of which others changed an input are left out unless they are made good."""
         if self._at_read is None:  # Before the table is refreshed: by the metadata that its snapshot was read with.
             self._at_read = files_at_read(self._table, self._head, [group.live for group in offered])
+        seen, late = self._comparisons.look(lambda: self._look(offered))
+        if seen.snapshot is None:
+            return Attempt(())
+        kept = {*seen.untouched, *(one.group.live.group for one in late)}
+        groups = tuple(one for one in offered if one.live.group in kept)
+        replaced = [one.path for group in groups for one in group.live.inputs]
+        made_good = self._hider.make_good(late, replaced)
+        at = {place: made_good[one.live.group] for place, one in enumerate(groups) if one.live.group in made_good}
+        deletes = left_without_data([one.live for one in groups], self._at_read, seen.live) + named_by(late)
+        committed = tuple(at.get(place, one) for place, one in enumerate(groups))
+        return Attempt(groups, Replacement(committed, deletes, seen.snapshot), at, seen.set_aside)
+
+    def _look(self, offered: tuple[StagedGroup, ...]) -> tuple[_Seen, list[Late]]:
+        """Read the newest metadata; return what they show, and the late rows of groups that can land."""
         head = self._base = self._table.refresh()
         self._check(head)
         if head.current == self._since:
-            return self._attempt(offered)
+            return _Seen(self._since, untouched=[group.live.group for group in offered]), []
         if head.current is None or not self._leads_to(head):
-            return Attempt(())  # Rolled back, replaced or expired: nothing can be validated.
+            return _Seen(), []  # Rolled back, replaced or expired.
         live = self._table.live(head.current, [group.live.group for group in offered])
-        new = [new_positions(group.live, live) for group in offered]
-        kept = tuple(group for group, found in zip(offered, new, strict=True) if self._spares(found))
-        return self._attempt(kept, live, head.current if any(new) else None)
+        found = {group.live.group: self._hider.find(group, live) for group in offered}
+        untouched = [group for group, rows in found.items() if rows is None]
+        set_aside = {group: str(reason) for group, reason in found.items() if isinstance(reason, SetAside)}
+        late = [rows for rows in found.values() if isinstance(rows, LateRows)]
+        return _Seen(head.current, live, untouched, set_aside), late
 
     @cached_property
     def _since(self) -> int:
@@ -143,21 +142,6 @@ class IcebergTarget:
 
     def _leads_to(self, head: TableHead) -> bool:
         return self._since in {one.id for one in head.chain()}
-
-    def _spares(self, new: Mapping[str, Sequence[AppliedDelete]] | None) -> bool:
-        """Return whether new deletes by place, by input (None: an input was changed), name rows of other files only."""
-        if not new:
-            return new is not None
-        return sum(map(len, new.values())) <= MAX_DELETES_READ and not self._table.names_rows(new)
-
-    def _attempt(
-        self,
-        groups: tuple[StagedGroup, ...],
-        newest: Mapping[str, LiveInput] | None = None,
-        checked_until: int | None = None,
-    ) -> Attempt[StagedGroup]:
-        deletes = left_without_data([one.live for one in groups], self._at_read or {}, newest)
-        return Attempt(groups, Replacement(groups, deletes, checked_until))
 
     def commit(self, attempt: Attempt[StagedGroup]) -> int | None:
         """Commit one snapshot, and return its version by the metadata that the commit has left."""

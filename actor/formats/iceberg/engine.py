@@ -38,6 +38,7 @@ from actor.ports import (
 )
 from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import check_identity
+from actor.rewrite.late_rows import Comparisons
 from actor.rewrite.run import ExactRewrite, RewriteSettings
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import Conflict, InvalidInput, RetryableError, Unsupported
@@ -133,7 +134,7 @@ class IcebergEngine(JvmEngine):
             rewrite = ExactRewrite(
                 _IcebergFiles(table, head),
                 StagedWriter(table, opened.session, copier, head, reader, opened.bound),
-                IcebergTarget(table, check, head, request.user_metadata),
+                IcebergTarget(table, check, head, request.user_metadata, Comparisons(reader.check_places)),
                 given.boundary,
                 given.rewrite,
             )

@@ -16,12 +16,6 @@ MAX_FILES_READ_FOR_DELETES = 10_000
 In larger tables these delete files stay."""
 
 
-MAX_DELETES_READ = 100
-"""Reads of new delete files before a commit, one for each input that a file applies to; more make the group stale.
-
-They take milliseconds each on a disk and a second together on a slow store, in which others commit again."""
-
-
 @dataclass(frozen=True, slots=True)
 class AppliedDelete:
     """A delete file that applies to a data file; `is_exact`: its rows are rows of that file alone, each once.
@@ -88,9 +82,14 @@ class LiveInput:
         return None if self.scanned is None else self.scanned.tasks.get(self.scanned.number)
 
     @property
+    def by_position(self) -> tuple[AppliedDelete, ...]:
+        """The delete files that name rows by their position."""
+        return tuple(one for one in self.deletes if one.is_positional)
+
+    @property
     def positional(self) -> frozenset[str]:
-        """The delete files that name rows by their place."""
-        return frozenset(one.path for one in self.deletes if one.is_positional)
+        """The names of these."""
+        return frozenset(one.path for one in self.by_position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,28 +139,11 @@ def resolve(groups: Iterable[FileGroup], live: Mapping[str, LiveInput]) -> tuple
 
 
 def still_live(group: InputGroup, live: Mapping[str, LiveInput]) -> bool:
-    """Return whether no other writer is known to have removed an input, or deleted rows of one by their place."""
-    return new_positions(group, live) == {}
+    """Return whether all inputs are live with the same delete files by position.
 
-
-def new_positions(group: InputGroup, live: Mapping[str, LiveInput]) -> Mapping[str, tuple[AppliedDelete, ...]] | None:
-    """Return by input the new delete files by place that have to be read to know whether they name its rows.
-
-    They apply to all files of a partition, and a stream's name rows of its own new files. None: an input was removed,
-    or rows of one were surely deleted. Later deletes by value apply to the output as well, for it keeps the sequence
-    number of its inputs.
+    Later deletes by value apply to the output as well, for it keeps the sequence number of its inputs.
     """
-    found: dict[str, tuple[AppliedDelete, ...]] = {}
-    for one in group.inputs:
-        now = live.get(one.path)
-        if now is None or not one.positional <= now.positional:
-            return None
-        new = tuple(delete for delete in now.deletes if delete.is_positional and delete.path not in one.positional)
-        if any(delete.kind is DeleteKind.VECTOR or delete.is_of_one_file for delete in new):
-            return None
-        if new:
-            found[one.path] = new
-    return found
+    return all(one.path in live and one.positional == live[one.path].positional for one in group.inputs)
 
 
 class FileReader(Protocol):

@@ -6,22 +6,26 @@ Every private or awkward name of Iceberg's Java classes is here or in what descr
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import orjson
 import structlog
 from py4j.java_gateway import JavaMember
+from pyspark.sql import DataFrame
 
-from actor.formats.iceberg.commit import Replacement
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.scan_filter import scan_filter
 from actor.formats.iceberg.scanned_files import ScannedFiles
+from actor.formats.iceberg.staged import NewDeletes, Replacement
 from actor.formats.iceberg.table_columns import TableColumns, table_columns
 from actor.jvm.errors import first_line
+from actor.rewrite.late_rows import MOST_ROWS
 from actor.rewrite.model import NotAsked
 from shared.errors import Corrupt
 from shared.formats.iceberg.head_cache import HeadCache
+from shared.formats.iceberg.manifests import vector_name
 from shared.formats.iceberg.metadata import TableHead, as_paimon, decode_head, may_be_of_paimon
 from shared.formats.iceberg.names import PAIMON_SCHEMA
 from shared.layout.planner import FileGroup
@@ -30,6 +34,9 @@ from shared.table import PartitionKey
 _log = structlog.get_logger(__name__)
 
 _ICEBERG = "org.apache.iceberg"
+
+FIRST_WITH_VECTORS = 3
+"""The format version from which on vectors delete rows by position, and files of positions are not written."""
 
 
 class JavaTable:
@@ -144,6 +151,11 @@ class JavaTable:
         self._manager().removeTasks(self._table, name)
         self._coordinator().clearRewrite(self._table, name)
 
+    def read_order(self, frame: DataFrame) -> list[str]:
+        """Return the paths of the files that one task reads for a frame, in order; empty if that is not known."""
+        found = self._scala.resolve("io.lakewright.iceberg.ScanOrder").of(frame._jdf)  # noqa: SLF001
+        return list(orjson.loads(found))
+
     def outputs(self, name: str) -> list[Any]:
         """Return the files that were written under a name, as Iceberg's objects."""
         return list(self._coordinator().fetchNewFiles(self._table, name))
@@ -166,8 +178,9 @@ class JavaTable:
     def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
         """Make a change in one snapshot, whose outputs get the sequence number of the snapshot `since`.
 
-        So later deletes by value apply to them, too; Iceberg refuses the commit if rows of an input were deleted
-        by their place, or an input was removed. Raises NotAsked where it failed before the catalog was asked.
+        So later deletes by value apply to them, too. Iceberg refuses the commit if rows of an input were deleted by
+        position since the change was checked, or an input was removed. Raises NotAsked where it failed before the
+        catalog was asked.
         """
         watch = self._scala.watched_commit(self._table)
         rewrite = watch.newRewrite(self._table)
@@ -182,12 +195,14 @@ class JavaTable:
             raise
 
     def _build(self, rewrite: Any, change: Replacement, since: int, summary: Mapping[str, str]) -> None:
-        rewrite.validateFromSnapshot(change.checked_until or since)
+        rewrite.validateFromSnapshot(change.checked_until)
         rewrite.dataSequenceNumber(self._table.snapshot(since).sequenceNumber())
         for group in change.groups:
             self._of_inputs("remove", group.live.inputs, rewrite)
             for output in group.outputs:
                 rewrite.addFile(output.raw)
+            for new in group.deletes:
+                rewrite.addFile(new.raw, *(() if new.sequence is None else (new.sequence,)))
         for delete in change.deletes:
             rewrite.deleteFile(delete.raw)
         for name, value in summary.items():
@@ -200,11 +215,24 @@ class JavaTable:
             update.set(name, value)
         update.commit()
 
-    def names_rows(self, deletes: Mapping[str, Sequence[AppliedDelete]]) -> bool:
-        """Return whether a delete file names a row of the data file that it is listed for; reads them."""
-        names = self._scala.iceberg_scan.namesRows
-        files = {path: self._scala.java_list(one.raw for one in found) for path, found in deletes.items()}
-        return any(names(self._table, listed, path) for path, listed in files.items())
+    def named(self, path: str, deletes: Sequence[AppliedDelete]) -> Sequence[int] | None:
+        """Return the positions in a data file that delete files name, ascending; None if they are too many to hold."""
+        found = self._rows.named(path, self._scala.java_list(one.raw for one in deletes))
+        return None if found is None else orjson.loads(found)
+
+    def hide(self, output: Any, places: Sequence[int]) -> NewDeletes:
+        """Write what hides the rows at these places of an output, which is Iceberg's object."""
+        has_vectors = self.head().protocol.min_writer >= FIRST_WITH_VECTORS
+        return _new(self._rows.hide(output, json.dumps(places), has_vectors), None)
+
+    def without(self, shared: AppliedDelete, paths: Sequence[str]) -> NewDeletes | None:
+        """Write what a delete file names besides rows of these files, under its number; None if that is nothing."""
+        raw = self._rows.without(shared.raw, self._scala.java_list(paths))
+        return None if raw is None else _new(raw, int(shared.raw.dataSequenceNumber()))
+
+    @cached_property
+    def _rows(self) -> Any:
+        return self._scala.resolve("io.lakewright.iceberg.IcebergRows")(self._table, MOST_ROWS)
 
     def sizes(self, paths: Iterable[str]) -> dict[str, int | None]:
         """Return the size in bytes that the store says each of these files has now, None for one that is not there."""
@@ -231,6 +259,12 @@ class JavaTable:
         """Return the one object of a class whose static `get()` py4j mistakes for a method of its objects."""
         found = self._scala.resolve(f"{_ICEBERG}.spark.{name}")
         return JavaMember("get", found, f"z:{found._fqn}", found._gateway_client)()  # noqa: SLF001
+
+
+def _new(raw: Any, sequence: int | None) -> NewDeletes:
+    path, offset = str(raw.location()), raw.contentOffset()
+    name = path if offset is None else vector_name(path, offset)
+    return NewDeletes(name, path, int(raw.fileSizeInBytes()), sequence, raw)
 
 
 def _of_one_scan(inputs: Sequence[LiveInput]) -> tuple[Any, list[int]]:

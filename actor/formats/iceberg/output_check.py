@@ -11,11 +11,13 @@ from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.iceberg.proof_request import partition_constants, rewritten
+from actor.formats.iceberg.staged import StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.leaf_check import Footing, require_agreement
 from actor.proofread.locations import is_parquet
-from actor.proofread.model import Proof, Reading
+from actor.proofread.model import Proof, Reading, Rewritten
 from actor.proofread.proofreader import Proofreader
+from actor.rewrite.late_rows import Positions
 from shared.errors import Corrupt, Difference
 from shared.formats.iceberg.metadata import TableHead
 from shared.policy.policy import Proofread
@@ -52,11 +54,21 @@ class OutputCheck:
             return Proof(Reading.ROWS, 0)  # No row was left, and none was written: counted before.
         if all(is_parquet(file.path) for file in outputs):
             self._check_footers(live, footers, outputs, path_taken)
+        group = replace(self._group(live, outputs), copied=path_taken is PathTaken.COPIED)
+        return self.proofreader.check(group, self.mode, fingerprint=f"iceberg {path_taken}", tag=self.tag)
+
+    def check_places(self, group: StagedGroup, chosen: Positions, places: Sequence[int]) -> bool:
+        """Compare the rows at chosen positions of each input with those at these places of the output.
+
+        Returns False if no reader can; raises Difference.
+        """
+        asked = self._group(group.live, [output.file for output in group.outputs]).at_places(chosen, places)
+        return self.proofreader.check(asked, Proofread.ALWAYS, tag=self.tag).reading is Reading.ROWS
+
+    def _group(self, live: InputGroup, outputs: Sequence[DataFile]) -> Rewritten:
         has_row_ids = self.head.protocol.min_writer >= _FIRST_WITH_ROW_IDS
         lineage = self.table.lineage(live.inputs) if has_row_ids else [(None, None)] * len(live.inputs)
-        group = rewritten(self.columns, self.head, live, outputs, lineage)
-        group = replace(group, copied=path_taken is PathTaken.COPIED)
-        return self.proofreader.check(group, self.mode, fingerprint=f"iceberg {path_taken}", tag=self.tag)
+        return rewritten(self.columns, self.head, live, outputs, lineage)
 
     def _check_footers(
         self, live: InputGroup, footers: GroupFooters, outputs: Sequence[DataFile], path_taken: PathTaken

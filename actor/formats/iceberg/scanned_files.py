@@ -20,6 +20,7 @@ from actor.formats.iceberg.inputs import (
     deleted_rows_to_plan_with,
 )
 from shared.formats.iceberg.deletes import can_name_rows
+from shared.formats.iceberg.manifests import vector_name
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY
 from shared.formats.iceberg.partitions import Spec
@@ -104,7 +105,7 @@ class ScannedFiles:
         is_of_one_file = only is not None and str(only) == file.path
         is_later = kind is not DeleteKind.EQUALITY and not can_name_rows(delete.dataSequenceNumber(), file.sequence)
         return AppliedDelete(
-            f"{delete.location()}#{delete.contentOffset()}" if is_vector else str(delete.location()),
+            vector_name(str(delete.location()), delete.contentOffset()) if is_vector else str(delete.location()),
             kind,
             int(delete.recordCount()),
             # A file of positions may name a row twice.

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
-from actor.formats.iceberg.commit import IcebergFile, StagedGroup
 from actor.formats.iceberg.encode_limits import (
     needs_row_reader,
     refuse_dropped_source,
@@ -21,6 +20,7 @@ from actor.formats.iceberg.inputs import InputGroup, known_rows
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.output_check import PathTaken
 from actor.formats.iceberg.row_group_copy import CopiedFile, ReadGroup
+from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from actor.jvm.errors import matching_line
@@ -132,7 +132,7 @@ class StagedWriter:
         expected = sum(one.rows for one in read.live.inputs)
         outputs = (_output(made.raw, read.live),)
         is_merged = reason is not None
-        staged = StagedGroup(read.live, outputs, expected, reason, by_column=is_merged)
+        staged = StagedGroup(read.live, outputs, expected, reason, by_column=is_merged, in_order=True)
         return self._checked(staged, read.footers, PathTaken.BY_COLUMN if is_merged else PathTaken.COPIED)
 
     def leftovers(self, _: Collection[str]) -> Sequence[str]:
@@ -158,9 +158,12 @@ class StagedWriter:
             expected = known_rows(live.inputs)
             if expected is None:
                 expected = self._count(frame, live)
+            in_order = self._table.read_order(frame) == [one.path for one in live.inputs]
             self._write(frame, name, live)
             outputs = tuple(_output(raw, live) for raw in self._table.outputs(name))
-            return self._checked(StagedGroup(live, outputs, expected, reason), footers, PathTaken.ENCODED)
+            return self._checked(
+                StagedGroup(live, outputs, expected, reason, in_order=in_order), footers, PathTaken.ENCODED
+            )
         finally:
             self._table.unstage(name)
 

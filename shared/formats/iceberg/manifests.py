@@ -72,6 +72,11 @@ class Manifest:
     added_files: int | None = None
 
 
+def vector_name(path: str, offset: int | None) -> str:
+    """Return what a vector at an offset of a file is called, which may hold several."""
+    return f"{path}#{offset}"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One file of a manifest: `kind` is None for a data file.
@@ -97,7 +102,7 @@ class Entry:
     @property
     def delete_id(self) -> str:
         """Identity of a delete file: several vectors may be in one file."""
-        return f"{self.path}#{self.offset}" if self.kind is DeleteKind.VECTOR else self.path
+        return vector_name(self.path, self.offset) if self.kind is DeleteKind.VECTOR else self.path
 
 
 def manifest_files(manifests: Iterable[Manifest], configuration: Mapping[str, str]) -> ManifestFiles:

@@ -42,7 +42,9 @@ def test_groups_with_deleted_rows_teach_nothing_about_how_much_outputs_shrink() 
 
 
 def test_a_rewrite_that_committed_nothing_has_no_version() -> None:
-    report = RunReport(PAYLOAD)
-    skipped = GroupOutcome(FileGroup(PARTITION, (), RewriteMode.MINOR), GroupStatus.SKIPPED)
-    report.record_rewrite(RewriteOutcome(None, (skipped,), 1, 1, conflicts=2))
+    report, group = RunReport(PAYLOAD), FileGroup(PARTITION, (), RewriteMode.MINOR)
+    taken = GroupOutcome(group, GroupStatus.CONFLICTED, conflicted_because="no_row_map")
+    skipped = GroupOutcome(group, GroupStatus.SKIPPED)
+    report.record_rewrite(RewriteOutcome(None, (skipped, taken), 1, 1, conflicts=2))
     assert (report.versions, report.counters()["conflicts"]) == ([], 2)
+    assert report.counters()["conflicted_no_row_map"] == 1

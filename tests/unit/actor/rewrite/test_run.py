@@ -86,6 +86,7 @@ def test_a_group_taken_while_files_were_written_is_stale(world: World) -> None:
     world.at[FILES_WRITTEN] = lambda: world.table.remove("c")
     outcome = world.rewrite()
     assert (ends(outcome), outcome.conflicts) == ([LANDED, STALE, LANDED], 1)
+    assert [group.conflicted_because for group in outcome.groups] == ["", "input_gone", ""]
     assert world.table.deleted == ["out-1"]
 
 
@@ -93,6 +94,7 @@ def test_groups_that_were_all_taken_before_the_commit_are_stale_and_nothing_is_c
     world.at[FILES_WRITTEN] = lambda: world.table.remove("a", "c", "e")
     outcome = world.rewrite()
     assert (ends(outcome), outcome.version, world.points) == ([STALE] * 3, None, [FILES_WRITTEN])
+    assert {group.conflicted_because for group in outcome.groups} == {"input_gone"}
     assert world.table.orphans() == set()
 
 

@@ -8,17 +8,13 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.function.Function;
 import org.apache.iceberg.DataFile;
-import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableScan;
-import org.apache.iceberg.data.BaseDeleteLoader;
 import org.apache.iceberg.expressions.Expression;
 import org.apache.iceberg.io.CloseableIterable;
-import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
 import org.apache.iceberg.util.StructLikeWrapper;
@@ -116,17 +112,6 @@ public final class IcebergScan {
       values.add(value);
     }
     return values;
-  }
-
-  /** Returns whether delete files by place name rows of the data file at a path, which is read from each of them. */
-  public static boolean namesRows(Table table, List deletes, String path) {
-    final FileIO io = table.io();
-    BaseDeleteLoader loader = new BaseDeleteLoader(new Function() {
-      public Object apply(Object delete) {
-        return io.newInputFile((DeleteFile) delete);
-      }
-    });
-    return !loader.loadPositionDeletes(deletes, path).isEmpty();
   }
 
   /** Returns the tasks with these numbers. */

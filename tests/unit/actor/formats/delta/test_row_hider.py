@@ -7,13 +7,10 @@ from fractions import Fraction
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from actor.formats.delta import late_rows
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.commit import DeltaTarget
-from actor.formats.delta.late_rows import RowHider, places_of
+from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.written_group import WrittenGroup
 from actor.proofread.model import Proof, Reading
@@ -86,16 +83,6 @@ class World:
 def output(path: str, rows: int) -> LoggedFile:
     body = add(path, rows)["add"]
     return LoggedFile(decode_add(body, COLUMNS), encode(body))
-
-
-@given(st.lists(st.sets(st.integers(0, 30)), max_size=6), st.data())
-def test_the_places_are_those_of_the_same_rows_in_what_was_written(hidden: list[set[int]], data: st.DataObject) -> None:
-    rows = [data.draw(st.integers(max(one, default=-1) + 1, 40)) for one in hidden]
-    inputs = [[(number, row) for row in range(count)] for number, count in enumerate(rows)]
-    written = [row for one in inputs for row in one]
-    places = list(places_of(rows, [sorted(one) for one in hidden]))
-    assert [written[place] for place in places] == [(n, row) for n, one in enumerate(hidden) for row in sorted(one)]
-    assert places == sorted(set(places))
 
 
 def test_late_rows_are_hidden_in_the_output_and_the_newest_entries_are_removed() -> None:
@@ -187,7 +174,7 @@ def test_few_hidden_rows_may_stay_where_nobody_asked_for_their_removal(
 
 
 def test_of_many_late_rows_a_sample_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late_rows, "ROWS_COMPARED", 4)
+    monkeypatch.setattr("actor.rewrite.late_rows.ROWS_COMPARED", 4)
     world = World()
     world.table.commit(*world.delete("a", *range(8)))
     world.committed()
@@ -200,7 +187,7 @@ def test_rows_are_compared_again_only_where_that_is_quick(
     monkeypatch: pytest.MonkeyPatch, once_from: int, asked: int
 ) -> None:
     """Of a large group, drawn rows are compared besides."""
-    monkeypatch.setattr(late_rows, "ONCE_FROM_BYTES", once_from)
+    monkeypatch.setattr("actor.rewrite.late_rows.ONCE_FROM_BYTES", once_from)
     world = World()
     world.table.commit(*world.delete("a", 1))
     world.target.begin((world.group,))
@@ -216,7 +203,7 @@ def test_rows_are_compared_again_only_where_that_is_quick(
 
 
 def test_an_attempt_is_opened_after_the_rows_were_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actor.formats.delta.commit.MAX_COMPARISONS", 2)
+    monkeypatch.setattr("actor.rewrite.late_rows.MAX_COMPARISONS", 2)
     world = World()
     world.table.commit(*world.delete("a", 1))
     world.proofs.meanwhile = [lambda: world.table.commit(*world.delete("a", 1, 2))]
@@ -277,7 +264,7 @@ def test_what_may_not_be_mapped_is_set_aside() -> None:
     ],
 )
 def test_vectors_that_hide_what_cannot_be_are_set_aside(monkeypatch: pytest.MonkeyPatch, rows: tuple[int, ...]) -> None:
-    monkeypatch.setattr(late_rows, "MOST_ROWS", 9)
+    monkeypatch.setattr("actor.formats.delta.late_rows.MOST_ROWS", 9)
     world = World()
     world.table.commit(*world.delete("a", *rows))
     assert world.target.begin((world.group,)).groups == ()

@@ -5,11 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from actor.formats.iceberg.commit import IcebergFile, IcebergTarget, Replacement, StagedGroup
+from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
+from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
 from actor.proofread.model import Proof, Reading
+from actor.rewrite.late_rows import Comparisons, Positions
 from actor.rewrite.model import Attempt
 from shared.errors import OtherTable, RetryableError
+from shared.formats.iceberg.deletes import deletes_id
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY, TAGS_KEY, WRITE_KEY
 from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
@@ -23,7 +26,10 @@ TAGGED = {"lakewright.idle_compacted": "1"}
 
 
 class FakeTable:
-    """A table of snapshots; `removed`: data files that others removed, `of_stream`: new deletes of the partition."""
+    """A table of snapshots; `removed`: data files that others removed, `of_stream`: new deletes of the partition.
+
+    rows: by the name of a delete file, the positions that it names by data file.
+    """
 
     location = "catalog://c/db/t"
 
@@ -35,15 +41,24 @@ class FakeTable:
         self.rolled_back_to: int | None = None
         self.refused: Exception | None = None
         self.of_stream: tuple[AppliedDelete, ...] = ()
-        self.named: set[str] = set()
-        self.read: list[str] = []
+        self.rows: dict[str, dict[str, list[int]]] = {}
+        self.read: list[tuple[str, tuple[str, ...]]] = []
+        self.compared: list[tuple[Positions, list[int]]] = []
+        self.is_same = True
+        self.hidden: dict[str, Sequence[int]] = {}
+        self.rest: dict[str, Sequence[str]] = {}
+        self.failure: Exception | None = None
         self.deleted: list[str] = []
         self.updated_later_ms = 0
 
     def target(self) -> IcebergTarget:
-        made = IcebergTarget(self, self, self.head(), MARK)
+        made = IcebergTarget(self, self, self.head(), MARK, Comparisons(self._compare))
         made.write_id = "w-1"
         return made
+
+    def _compare(self, _: StagedGroup, chosen: Positions, places: Sequence[int]) -> bool:
+        self.compared.append((chosen, list(places)))
+        return self.is_same
 
     def check(self, head: TableHead) -> None:
         if self.refused is not None:
@@ -84,9 +99,20 @@ class FakeTable:
         paths = [file.path for group in groups for file in group.files]
         return {path: live_input(path, *self.of_stream) for path in paths if path not in self.removed}
 
-    def names_rows(self, deletes: Mapping[str, Sequence[AppliedDelete]]) -> bool:
-        self.read += deletes
-        return not self.named.isdisjoint(deletes)
+    def named(self, path: str, deletes: Sequence[AppliedDelete]) -> Sequence[int] | None:
+        self.read.append((path, tuple(one.path for one in deletes)))
+        return sorted({row for one in deletes for row in self.rows.get(one.path, {}).get(path, ())})
+
+    def hide(self, output: object, places: Sequence[int]) -> NewDeletes:
+        if self.failure is not None and self.hidden:
+            raise self.failure
+        self.hidden[str(output)] = places
+        return NewDeletes(f"late-{output}", f"late-{output}", 20)
+
+    def without(self, shared: AppliedDelete, paths: Sequence[str]) -> NewDeletes | None:
+        self.rest[shared.path] = paths
+        is_left = any(path not in paths for path in self.rows[shared.path])
+        return NewDeletes(f"rest-{shared.path}", f"rest-{shared.path}", 20, sequence=7) if is_left else None
 
     def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
         assert since == 1
@@ -107,8 +133,8 @@ def live_input(path: str, *deletes: AppliedDelete) -> LiveInput:
 def written(name: str, tags: Mapping[str, str] | None = None, deletes: tuple[AppliedDelete, ...] = ()) -> StagedGroup:
     inputs = (live_input(f"{name}1", *deletes), live_input(f"{name}2", *deletes))
     group = FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL, tags=tags or {})
-    output = IcebergFile(DataFile(f"data/out-{name}", 20, WHOLE_TABLE, rows=10))
-    return StagedGroup(InputGroup(group, inputs), (output,), 10)
+    output = IcebergFile(DataFile(f"data/out-{name}", 20, WHOLE_TABLE, rows=10), f"java {name}")
+    return StagedGroup(InputGroup(group, inputs), (output,), 10, in_order=True)
 
 
 A, B = written("a"), written("b", TAGGED)
@@ -128,7 +154,7 @@ def test_a_commit_carries_job_token_write_and_tags_and_is_found_by_its_write() -
     attempt = target.begin((A, B))
     assert target.find(attempt) is None
     assert (target.commit(attempt), attempt.groups, target.find(attempt)) == (101, (A, B), 101)
-    assert table.changes == [Replacement((A, B))]
+    assert table.changes == [Replacement((A, B), (), 1)]
     assert table.chain[-1].summary == {
         COMMIT_KEY: MARK,
         WRITE_KEY: "w-1",
@@ -156,13 +182,15 @@ def test_a_commit_follows_the_metadata_that_it_was_made_upon_unless_others_came_
 
 def test_each_write_has_an_id_of_its_own_that_people_can_search_for() -> None:
     table = FakeTable()
-    one, two = (IcebergTarget(table, table, table.head(), MARK) for _ in range(2))
+    comparisons: Comparisons[StagedGroup] = Comparisons(lambda *_: True)
+    one, two = (IcebergTarget(table, table, table.head(), MARK, comparisons) for _ in range(2))
     assert one.write_id != two.write_id
     assert one.mark == f"job j, token 1, {WRITE_KEY} {one.write_id}"
 
 
 def test_a_group_whose_input_is_gone_is_left_out_before_the_commit() -> None:
-    assert begin(FakeTable(), ["a2"]).groups == (B,)
+    attempt = begin(FakeTable(), ["a2"])
+    assert (attempt.groups, attempt.set_aside) == ((B,), {A.live.group: "input_gone"})
 
 
 STREAMED = AppliedDelete("d", DeleteKind.POSITION, 2, is_exact=False, partition=WHOLE_TABLE)
@@ -173,27 +201,72 @@ def test_deletes_of_a_streams_own_new_files_are_no_conflict_with_an_input() -> N
     table = FakeTable()
     table.of_stream = (STREAMED,)
     attempt = begin(table)
-    assert attempt.groups == (A, B)
-    assert sorted(table.read) == ["a1", "a2", "b1", "b2"]
+    assert (attempt.groups, attempt.made_good) == ((A, B), {})
+    assert sorted(table.read) == [(path, ("d",)) for path in ("a1", "a2", "b1", "b2")]
     assert attempt.base == Replacement((A, B), (), 2), "they hide rows of the stream's files, and stay"
 
 
-def test_deletes_that_name_a_row_of_an_input_take_its_group_alone() -> None:
+def test_a_commit_is_validated_from_the_snapshot_whose_deletes_were_looked_at() -> None:
+    """Also where no delete file is new: then that is known until this snapshot."""
     table = FakeTable()
-    table.of_stream, table.named = (STREAMED,), {"b2"}
+    assert (begin(table).base.checked_until, table.read) == (2, [])
+
+
+def test_rows_of_inputs_that_others_deleted_are_hidden_in_the_same_commit() -> None:
+    """The delete file that names them goes, and what it names in other files is written again."""
+    table = FakeTable()
+    table.of_stream = (STREAMED,)
+    table.rows["d"] = {"a1": [0, 4], "a2": [3], "other": [1]}
+    attempt = begin(table)
+    assert (attempt.groups, table.hidden) == ((A, B), {"java a": (0, 4, 8)})
+    assert table.compared == [([[0, 4], [3]], [0, 4, 8])]
+    late, b = attempt.committed
+    assert [one.name for one in late.deletes] == ["late-java a", "rest-d"]
+    assert [one.sequence for one in late.deletes] == [None, 7]
+    assert (late.rows, late.outputs[0].file.deleted_rows, b) == (7, 3, B)
+    assert late.outputs[0].file.dv_id == deletes_id(["late-java a"], has_values=False)
+    assert table.rest == {"d": ["a1", "a2", "b1", "b2"]}
+    assert attempt.base == Replacement(attempt.committed, (STREAMED,), 2)
+    assert late.sizes == {"data/out-a": 20, "late-java a": 20, "rest-d": 20}
+
+
+def test_each_attempt_hides_what_is_deleted_in_the_snapshot_that_it_is_made_upon() -> None:
+    table, more = FakeTable(), replace(STREAMED, path="e")
+    target = table.target()
+    table.rows |= {"d": {"a1": [0]}, "e": {"a1": [1]}}
+    for of_stream, places in (((STREAMED,), (0,)), ((STREAMED, more), (0, 1))):
+        table.others_commit()
+        table.of_stream = of_stream
+        attempt = target.begin((A, B))
+        assert (table.hidden, attempt.base.deletes) == ({"java a": places}, of_stream)
+        assert attempt.base.checked_until == table.chain[-1].id
+        assert attempt.groups == (A, B), "the next attempt begins with what was written"
+
+
+def test_rows_of_a_group_that_is_set_aside_stay_deleted() -> None:
+    """The delete file that names them goes with the late rows of another group: it is written again with these."""
+    table = FakeTable()
+    table.of_stream, table.rows["d"] = (STREAMED,), {"a1": [0], "b1": [1]}
+    target, b = table.target(), replace(B, in_order=False)
+    table.others_commit()
+    attempt = target.begin((A, b))
+    assert (attempt.groups, table.rest) == ((A,), {"d": ["a1", "a2"]})
+    assert [one.name for one in attempt.committed[0].deletes] == ["late-java a", "rest-d"]
+
+
+def test_late_rows_that_no_reader_compares_take_their_group() -> None:
+    table = FakeTable()
+    table.of_stream, table.rows["d"], table.is_same = (STREAMED,), {"b2": [0]}, False
     assert begin(table).groups == (A,)
 
 
-def test_without_deletes_to_read_a_commit_is_validated_since_the_read() -> None:
+def test_what_was_written_for_an_attempt_that_cannot_be_made_is_deleted() -> None:
     table = FakeTable()
-    assert (begin(table).base.checked_until, table.read) == (None, [])
-
-
-def test_more_new_deletes_than_are_read_are_taken_for_conflicts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actor.formats.iceberg.commit.MAX_DELETES_READ", 1)
-    table = FakeTable()
-    table.of_stream = (STREAMED,)
-    assert (begin(table).groups, table.read) == ((), [])
+    table.of_stream, table.rows["d"] = (STREAMED,), {"a1": [0], "b1": [0]}
+    table.failure = RetryableError("the disk is full")
+    with pytest.raises(RetryableError, match="full"):
+        begin(table)
+    assert table.deleted == ["late-java a"]
 
 
 def test_a_table_without_snapshots_has_no_live_inputs() -> None:
@@ -259,7 +332,7 @@ def test_delete_files_that_hide_nothing_afterwards_are_removed_in_the_same_commi
     for attempt in (1, 2):
         if attempt == 2 and others is not None:
             table.others_commit(*others)
-        assert target.begin((group,)).base == Replacement((group,), (delete,))
+        assert target.begin((group,)).base == Replacement((group,), (delete,), table.chain[-1].id)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from actor.formats.iceberg.inputs import (
     files_at_read,
     known_rows,
     left_without_data,
-    new_positions,
     resolve,
     still_live,
 )
@@ -74,21 +73,7 @@ def test_a_group_is_no_longer_live_when_an_input_is_gone_or_rows_of_it_were_dele
     assert not still_live(read, {})
     assert not still_live(read, {"a": live("a", POSITIONS)})
     assert not still_live(read, {"a": live("a", VECTOR)})
-
-
-def test_of_new_deletes_of_a_whole_partition_only_reading_tells_whose_rows_they_name() -> None:
-    """A stream's delete file names rows of its own new files, and applies to every file of the partition."""
-    read = InputGroup(group(live("a"), live("b", VECTOR)), (live("a"), live("b", VECTOR)))
-    now = {"a": live("a", POSITIONS, VALUES), "b": live("b", VECTOR)}
-    assert new_positions(read, now) == {"a": (POSITIONS,)}
-    assert new_positions(read, now | {"a": live("a")}) == {}
-    for changed in (
-        live("b"),
-        live("b", replace(VECTOR, path="v#9")),
-        live("b", VECTOR, replace(POSITIONS, path="q", is_of_one_file=True)),
-    ):
-        assert new_positions(read, now | {"b": changed}) is None
-    assert new_positions(read, now | {"a": live("a", VECTOR)}) is None
+    assert still_live(read, {"a": live("a", VALUES)}), "later deletes by value apply to the output, too"
 
 
 def test_deletes_by_value_that_come_later_apply_to_the_output_too() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from actor.formats.iceberg.commit import IcebergFile, Replacement, StagedGroup
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, ScannedTask
 from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
 from actor.rewrite.model import NotAsked
 from shared.errors import Corrupt
 from shared.formats.iceberg.head_cache import HeadCache
@@ -131,7 +131,7 @@ def commit() -> list[tuple[Any, ...]]:
     group = group_of(read("a", Tasks([Task("a")])))
     delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw="java d")
     staged = StagedGroup(group, (OUTPUT,), 1)
-    table.commit(Replacement((staged,), (delete,)), since=7, summary={"key": "value"})
+    table.commit(Replacement((staged,), (delete,), 7), since=7, summary={"key": "value"})
     return rewrite.calls
 
 
@@ -160,10 +160,10 @@ def test_inputs_of_one_scan_are_removed_in_one_call_and_those_of_several_are_ref
     tasks, others = Tasks([Task("a"), Task("b"), Task("c")]), Tasks([Task("d")])
     table = rewritten(Rewrite())
     same, mixed = group_of(read("c", tasks), read("a", tasks)), group_of(read("b", tasks), read("d", others))
-    table.commit(Replacement((StagedGroup(same, (), 1),)), since=7, summary={})
+    table.commit(Replacement((StagedGroup(same, (), 1),), (), 7), since=7, summary={})
     assert classes_of(table).removed == [(tasks, ["c", "a"])]
     with pytest.raises(NotAsked) as refused:
-        table.commit(Replacement((StagedGroup(mixed, (), 1),)), since=7, summary={})
+        table.commit(Replacement((StagedGroup(mixed, (), 1),), (), 7), since=7, summary={})
     assert isinstance(refused.value.__cause__, ValueError)
     with pytest.raises(ValueError, match="in its own scan alone"):
         table.files([replace(one, scanned=None) for one in same.inputs])
@@ -199,7 +199,7 @@ def test_a_commit_that_fails_before_the_catalog_was_asked_says_so(
     classes_of(table).is_asked = is_asked
     staged = StagedGroup(group_of(read("a", Tasks([Task("a")]))), (OUTPUT,), 1)
     with pytest.raises(raised) as caught:
-        table.commit(Replacement((staged,)), since=7, summary={})
+        table.commit(Replacement((staged,), (), 7), since=7, summary={})
     assert isinstance(caught.value.__cause__ or caught.value, JavaError)
 
 
@@ -262,18 +262,65 @@ def test_a_commit_is_validated_since_the_snapshot_until_which_deletes_were_read(
     """Its outputs keep the sequence number of the read all the same."""
     rewrite = Rewrite()
     staged = StagedGroup(group_of(read("a", Tasks([Task("a")]))), (OUTPUT,), 1)
-    rewritten(rewrite).commit(Replacement((staged,), checked_until=9), since=7, summary={})
+    rewritten(rewrite).commit(Replacement((staged,), (), checked_until=9), since=7, summary={})
     assert ("validateFromSnapshot", 9) in rewrite.calls
     assert ("dataSequenceNumber", 70) in rewrite.calls
 
 
-def test_deletes_name_rows_if_those_of_any_file_do() -> None:
+def test_delete_files_of_late_rows_get_the_number_of_their_snapshot_and_rests_their_own() -> None:
+    rewrite = Rewrite()
+    new = (NewDeletes("n", "n", 5, None, "java n"), NewDeletes("r", "r", 5, 8, "java r"))
+    staged = StagedGroup(group_of(read("a", Tasks([Task("a")]))), (OUTPUT,), 1, deletes=new)
+    rewritten(rewrite).commit(Replacement((staged,), (), 9), since=7, summary={})
+    assert [call for call in rewrite.calls if call[0] == "addFile"] == [
+        ("addFile", "java b"),
+        ("addFile", "java n"),
+        ("addFile", "java r", 8),
+    ]
+
+
+class Rows:
+    """Our class for rows of delete files, which notes its calls."""
+
+    def __init__(self, table: Any, at_most: int) -> None:
+        self.calls: list[tuple[Any, ...]] = [(table, at_most)]
+        self.answer: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: self.calls.append((name, *given)) or self.answer
+
+
+def java_deletes(path: str, offset: int | None, sequence: int | None = None) -> Any:
+    return SimpleNamespace(
+        location=lambda: path,
+        contentOffset=lambda: offset,
+        fileSizeInBytes=lambda: 30,
+        dataSequenceNumber=lambda: sequence,
+    )
+
+
+def test_delete_files_are_read_and_written_by_our_class() -> None:
+    made = table_of()
+    classes_of(made).resolve = lambda _name: Rows  # type: ignore[method-assign, assignment, return-value]
+    made.head = lambda: HEAD  # type: ignore[method-assign]
+    rows: Rows = made._rows
+    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw=java_deletes("d", None, 4))
+    assert made.named("a", [delete]) is None
+    rows.answer = "[1,5]"
+    assert made.named("a", [delete]) == [1, 5]
+    rows.answer = java_deletes("p", 4)
+    assert made.hide("java b", [2, 3]) == NewDeletes("p#4", "p", 30)
+    assert made.without(delete, ["a"]) == NewDeletes("p#4", "p", 30, sequence=4)
+    rows.answer = None
+    assert made.without(delete, ["a"]) is None
+    assert [call[0] for call in rows.calls[1:]] == ["named", "named", "hide", "without", "without"]
+    assert rows.calls[3] == ("hide", "java b", "[2, 3]", False)
+
+
+def test_the_order_of_a_read_is_that_of_sparks_plan() -> None:
     table = table_of()
-    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw="java d")
-    for named in ((), ("a",), ("b",)):
-        classes_of(table).iceberg_scan.namesRows = lambda _table, _deletes, path, named=named: path in named
-        assert table.names_rows({"a": (delete,), "b": (delete,)}) is bool(named)
-    assert table.names_rows({}) is False
+    classes_of(table).resolve = lambda _name: SimpleNamespace(of=lambda frame: f'["{frame}"]')  # type: ignore[method-assign]
+    assert table.read_order(SimpleNamespace(_jdf="a")) == ["a"]  # type: ignore[arg-type]
 
 
 def test_the_size_of_a_file_is_what_the_store_says_now() -> None:

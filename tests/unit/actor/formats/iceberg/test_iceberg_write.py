@@ -60,6 +60,10 @@ class FakeJavaTable:
         self.staged: set[str] = set()
         self.deleted: list[str] = []
         self.strays: set[str] = set()
+        self.order: list[str] = []
+
+    def read_order(self, frame: Any) -> list[str]:
+        return self.order
 
     def has_partition_of(self, output: JavaFile, read: Any) -> bool:
         return output.location() not in self.strays
@@ -162,6 +166,16 @@ def test_a_group_that_is_copied_is_not_staged_and_one_that_is_encoded_says_why()
     assert (made.rows, made.encoded_because, list(made.paths)) == (200, None, ["out-200"])
     assert made.outputs[0].raw is not None
     assert write(FakeJavaTable(200), FakeFrame(0)).encoded_because is EncodeReason.SCHEMA
+    assert made.in_order
+
+
+@pytest.mark.parametrize(("order", "is_in_order"), [(["a", "b"], True), (["b", "a"], False), ([], False)])
+def test_an_encoded_output_holds_its_inputs_one_after_the_other_only_where_sparks_plan_says_so(
+    order: list[str], is_in_order: bool
+) -> None:
+    table = FakeJavaTable(200)
+    table.order = order
+    assert write(table, FakeFrame(0)).in_order is is_in_order
 
 
 @pytest.mark.parametrize("rows", [199, 201])

@@ -13,6 +13,7 @@ from actor.formats.iceberg.column_search import FoundColumns
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.output_check import OutputCheck, PathTaken
+from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, LeafCounts, ParquetField
 from actor.formats.parquet.footer_summary import FooterSummary
@@ -101,6 +102,21 @@ def test_ids_of_rows_are_asked_for_where_the_format_gives_them() -> None:
     ((asked, _, _),) = bench.asked
     assert {(file.first_row_id, file.sequence) for file in asked.inputs} == {(7, 4)}
     assert asked.outputs[0].first_row_id is None
+
+
+@pytest.mark.parametrize("reading", [Reading.ROWS, Reading.NONE])
+def test_rows_at_chosen_places_are_compared_whatever_else_is_deleted(reading: Reading) -> None:
+    bench, inputs = Bench(), (live("a", VALUES), live("b"))
+    asked: list[tuple[Rewritten, Proofread]] = []
+    check = SimpleNamespace(check=lambda *given, **_: asked.append(given) or Proof(reading))
+    staged = StagedGroup(InputGroup(replace(group(*inputs), partition=PLACE), inputs), (IcebergFile(OUTPUT),), 200)
+    is_same = replace(bench.check, proofreader=check).check_places(staged, [[3], [0, 9]], [3, 100, 109])
+    assert is_same is (reading is Reading.ROWS)
+    ((found, mode),) = asked
+    assert mode is Proofread.ALWAYS
+    assert [file.deletes for file in (*found.inputs, *found.outputs)] == [
+        (Deletes(DeleteForm.OTHERS, text=text),) for text in ("[3]", "[0, 9]", "[3, 100, 109]")
+    ]
 
 
 def test_footers_that_contradict_are_a_difference_before_any_row_is_read() -> None:

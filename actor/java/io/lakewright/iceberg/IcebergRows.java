@@ -1,0 +1,200 @@
+package io.lakewright.iceberg;
+
+import io.lakewright.spark.Json;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
+import java.util.function.ObjLongConsumer;
+import java.util.function.Supplier;
+import org.apache.iceberg.ContentFile;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.FileMetadata;
+import org.apache.iceberg.MetadataColumns;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.data.BaseDeleteLoader;
+import org.apache.iceberg.data.GenericFileWriterFactory;
+import org.apache.iceberg.data.Record;
+import org.apache.iceberg.deletes.BaseDVFileWriter;
+import org.apache.iceberg.deletes.PositionDelete;
+import org.apache.iceberg.deletes.PositionDeleteIndex;
+import org.apache.iceberg.deletes.SortingPositionOnlyDeleteWriter;
+import org.apache.iceberg.encryption.EncryptedOutputFile;
+import org.apache.iceberg.io.OutputFileFactory;
+import org.apache.iceberg.types.Comparators;
+import org.apache.iceberg.types.Conversions;
+import org.apache.iceberg.types.Types;
+import org.apache.iceberg.util.CharSequenceMap;
+
+/**
+ * Reads the rows that files of positions and vectors name, with Iceberg's own loader, and writes such files. What was read
+ * of a file is kept: files never change, and each attempt of a commit asks for the same ones.
+ */
+public final class IcebergRows {
+  private static final int PATH = MetadataColumns.DELETE_FILE_PATH.fieldId();
+
+  private final Table table;
+  private final long atMost;
+  private final Loader loader;
+
+  /** Rows of the files of a table; at most so many are kept of a file, or returned for one. */
+  public IcebergRows(Table table, long atMost) {
+    this.table = table;
+    this.atMost = atMost;
+    this.loader = new Loader(table, atMost);
+  }
+
+  /** Returns the positions in a data file that these delete files name, ascending, as a JSON array; null: too many. */
+  public String named(String path, List<DeleteFile> deletes) throws IOException {
+    List<DeleteFile> named = new ArrayList<>();
+    for (DeleteFile delete : deletes) {
+      if (mayName(delete, path)) {
+        named.add(delete);
+      }
+    }
+    PositionDeleteIndex rows = loader.loadPositionDeletes(named, path);
+    if (rows.cardinality() > atMost) {
+      return null;
+    }
+    List<Long> positions = new ArrayList<>();
+    rows.forEach(positions::add);
+    return Json.text(positions);
+  }
+
+  /** Returns whether the bounds of the paths in a delete file, as far as they are known, can hold a path. */
+  private static boolean mayName(DeleteFile delete, String path) {
+    ByteBuffer low = bound(delete.lowerBounds());
+    ByteBuffer high = bound(delete.upperBounds());
+    return (low == null || compare(low, path) <= 0) && (high == null || compare(high, path) >= 0);
+  }
+
+  private static ByteBuffer bound(Map<Integer, ByteBuffer> bounds) {
+    return bounds == null ? null : bounds.get(PATH);
+  }
+
+  private static int compare(ByteBuffer bound, String path) {
+    CharSequence found = Conversions.fromByteBuffer(Types.StringType.get(), bound);
+    return Comparators.charSequences().compare(found, path);
+  }
+
+  /** Writes a vector (or, for format version 2, a file of positions) that hides these rows of a file, a JSON array. */
+  public DeleteFile hide(DataFile file, String positions, boolean vector) throws IOException {
+    List<Number> rows = Json.numbers(positions);
+    return vector ? vector(file, rows) : positions(file, file.location(), hidden -> {
+      for (Number row : rows) {
+        hidden.accept(file.location(), row.longValue());
+      }
+    });
+  }
+
+  /**
+   * Writes a file of positions with the rows that another one names in other files than these; returns null if there are
+   * none, and throws for one of which more rows would have to be kept than may be.
+   */
+  public DeleteFile without(DeleteFile shared, List<String> paths) throws IOException {
+    loader.loadPositionDeletes(Collections.singletonList(shared), paths.get(0));
+    CharSequenceMap<PositionDeleteIndex> rest = CharSequenceMap.create();
+    rest.putAll(loader.kept(shared));
+    paths.forEach(rest::remove);
+    if (rest.isEmpty()) {
+      return null;
+    }
+    String only = rest.size() > 1 ? null : rest.keySet().iterator().next().toString();
+    return positions(shared, only,
+        hidden -> rest.forEach((path, rows) -> rows.forEach(row -> hidden.accept(path, row))));
+  }
+
+  private DeleteFile vector(DataFile of, List<Number> rows) throws IOException {
+    EncryptedOutputFile file = newFile(of, FileFormat.PUFFIN);
+    try {
+      BaseDVFileWriter writer = new BaseDVFileWriter(file::encryptingOutputFile, path -> null);
+      for (Number row : rows) {
+        writer.delete(of.location(), row.longValue(), spec(of), of.partition());
+      }
+      writer.close();
+      return writer.result().deleteFiles().get(0);
+    } catch (IOException | RuntimeException failure) {
+      delete(file, failure);
+      throw failure;
+    }
+  }
+
+  /** Writes a file of positions beside another file; only: the one data file whose rows it names, null for several. */
+  private DeleteFile positions(ContentFile<?> beside, String only, Consumer<ObjLongConsumer<CharSequence>> rows)
+      throws IOException {
+    PartitionSpec spec = spec(beside);
+    EncryptedOutputFile file = newFile(beside, FileFormat.PARQUET);
+    try {
+      GenericFileWriterFactory made =
+          new GenericFileWriterFactory.Builder(table).deleteFileFormat(FileFormat.PARQUET).build();
+      SortingPositionOnlyDeleteWriter<Record> writer = new SortingPositionOnlyDeleteWriter<>(
+          made.newPositionDeleteWriter(file, spec, spec.isUnpartitioned() ? null : beside.partition()));
+      PositionDelete<Record> named = PositionDelete.create();
+      rows.accept((path, row) -> writer.write(named.set(path, row)));
+      writer.close();
+      DeleteFile written = writer.result().deleteFiles().get(0);
+      return only == null ? written
+          : FileMetadata.deleteFileBuilder(spec).copy(written).withReferencedDataFile(only).build();
+    } catch (IOException | RuntimeException failure) {
+      delete(file, failure);
+      throw failure;
+    }
+  }
+
+  private EncryptedOutputFile newFile(ContentFile<?> beside, FileFormat format) {
+    OutputFileFactory files = OutputFileFactory.builderFor(table, 0, 0L).format(format)
+        .operationId(UUID.randomUUID().toString()).suffix("deletes").build();
+    PartitionSpec spec = spec(beside);
+    return spec.isUnpartitioned() ? files.newOutputFile() : files.newOutputFile(spec, beside.partition());
+  }
+
+  private PartitionSpec spec(ContentFile<?> of) {
+    return table.specs().get(of.specId());
+  }
+
+  /** Deletes what was written of a file that could not be completed; what cannot be deleted is an orphan. */
+  private void delete(EncryptedOutputFile file, Exception failure) {
+    try {
+      table.io().deleteFile(file.encryptingOutputFile().location());
+    } catch (RuntimeException another) {
+      failure.addSuppressed(another);
+    }
+  }
+
+  /** Iceberg's loader, which reads a file of positions once. */
+  private static final class Loader extends BaseDeleteLoader {
+    private final Map<String, Object> read = new ConcurrentHashMap<>();
+    private final long atMost;
+
+    Loader(Table table, long atMost) {
+      super(delete -> table.io().newInputFile(delete));
+      this.atMost = atMost;
+    }
+
+    protected boolean canCache(long rows) {
+      return rows <= atMost;
+    }
+
+    @SuppressWarnings("unchecked")
+    protected <V> V getOrLoad(String file, Supplier<V> load, long rows) {
+      return (V) read.computeIfAbsent(file, one -> load.get());
+    }
+
+    @SuppressWarnings("unchecked")
+    CharSequenceMap<PositionDeleteIndex> kept(DeleteFile delete) {
+      Object found = read.get(delete.location());
+      if (found == null) {
+        throw new IllegalStateException("more rows than are kept of a file: " + delete.location());
+      }
+      return (CharSequenceMap<PositionDeleteIndex>) found;
+    }
+  }
+}
