@@ -77,7 +77,7 @@ def when_written(*actions: Callable[[], object]) -> Steering:
 
 
 def at_commit(*actions: Callable[[], object]) -> Steering:
-    """Run one when each attempt has looked at the table: Iceberg itself has to find the conflict."""
+    """Run one when each attempt has read the table: Iceberg itself has to find the conflict."""
     return Steering(before_commit=list(actions))
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from actor.formats.iceberg.conflicts import FAILURES
 from actor.formats.iceberg.inputs import FileReader, LiveInput, files_at_read, left_without_data
-from actor.formats.iceberg.late_rows import DeleteFiles, Late, RowHider, SetAside, named_by
+from actor.formats.iceberg.late_rows import DeleteFiles, IcebergRowHider, Late, SetAside, named_by
 from actor.formats.iceberg.staged import Replacement, StagedGroup
 from actor.proofread.model import weakest
 from actor.rewrite.late_rows import Comparisons, LateRows
@@ -25,8 +25,8 @@ from shared.layout.planner import FileGroup
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What a look at a table found: a snapshot (None: nothing can be validated), and groups that can land as they are.
+class _Newest:
+    """The newest snapshot (None: nothing can be validated from it), and the groups that can land upon it as they are.
 
     live: the inputs in the snapshot, None if it is the one that was read. set_aside: why groups cannot land.
     """
@@ -99,7 +99,7 @@ class IcebergTarget:
         self._head = head
         self._user_metadata = user_metadata
         self._comparisons = comparisons
-        self._hider = RowHider(table)
+        self._hider = IcebergRowHider(table)
         self._at_read: Mapping[str, LiveInput] | None = None
         self._base = head  # What the newest attempt was made upon.
         self._made: tuple[int, int | None] | None = None  # The version of this write, and the one that it followed.
@@ -110,30 +110,33 @@ class IcebergTarget:
             self._at_read = files_at_read(self._table, self._head, [group.live for group in offered])
         seen, late = self._comparisons.look(lambda: self._look(offered))
         if seen.snapshot is None:
-            return Attempt(())
+            return Attempt((), set_aside=seen.set_aside)
         kept = {*seen.untouched, *(one.group.live.group for one in late)}
         groups = tuple(one for one in offered if one.live.group in kept)
+        left = [one.live.group for one in offered if one.live.group not in kept]
+        set_aside = {group: seen.set_aside.get(group, SetAside.NOT_COMPARED) for group in left}
         replaced = [one.path for group in groups for one in group.live.inputs]
         made_good = self._hider.make_good(late, replaced)
         at = {place: made_good[one.live.group] for place, one in enumerate(groups) if one.live.group in made_good}
         deletes = left_without_data([one.live for one in groups], self._at_read, seen.live) + named_by(late)
         committed = tuple(at.get(place, one) for place, one in enumerate(groups))
-        return Attempt(groups, Replacement(committed, deletes, seen.snapshot), at, seen.set_aside)
+        return Attempt(groups, Replacement(committed, deletes, seen.snapshot), at, set_aside)
 
-    def _look(self, offered: tuple[StagedGroup, ...]) -> tuple[_Seen, list[Late]]:
+    def _look(self, offered: tuple[StagedGroup, ...]) -> tuple[_Newest, list[Late]]:
         """Read the newest metadata; return what they show, and the late rows of groups that can land."""
-        head = self._base = self._table.refresh()
+        head, planned = self._table.refresh(), [group.live.group for group in offered]
+        self._base = head
         self._check(head)
         if head.current == self._since:
-            return _Seen(self._since, untouched=[group.live.group for group in offered]), []
+            return _Newest(self._since, untouched=planned), []
         if head.current is None or not self._leads_to(head):
-            return _Seen(), []  # Rolled back, replaced or expired.
-        live = self._table.live(head.current, [group.live.group for group in offered])
+            return _Newest(set_aside=dict.fromkeys(planned, SetAside.NO_HISTORY)), []
+        live = self._table.live(head.current, planned)
         found = {group.live.group: self._hider.find(group, live) for group in offered}
         untouched = [group for group, rows in found.items() if rows is None]
-        set_aside = {group: str(reason) for group, reason in found.items() if isinstance(reason, SetAside)}
+        set_aside = {group: reason for group, reason in found.items() if isinstance(reason, SetAside)}
         late = [rows for rows in found.values() if isinstance(rows, LateRows)]
-        return _Seen(head.current, live, untouched, set_aside), late
+        return _Newest(head.current, live, untouched, set_aside), late
 
     @cached_property
     def _since(self) -> int:

@@ -36,12 +36,14 @@ Late = LateRows[StagedGroup, Naming]
 class SetAside(StrEnum):
     """Why a group is not committed, though what was written of it is right: it is planned again."""
 
+    NO_HISTORY = "no_history"  # The snapshot of the read was rolled back, or has expired.
     INPUT_GONE = "input_gone"
     MANY_DELETE_FILES = "many_delete_files"
     MANY_ROWS = "many_rows"
-    ROWS_CAME_BACK = "rows_came_back"
+    ROWS_RETURNED = "rows_returned"
     NO_ROW_MAP = "no_row_map"
     NO_ROW_LEFT = "no_row_left"
+    NOT_COMPARED = "not_compared"  # No reader reads the rows at their places, or others went on for too long.
 
 
 class _SetAsideError(Exception):
@@ -66,7 +68,7 @@ class DeleteFiles(Protocol):
         """Delete files that no snapshot refers to; what cannot be deleted is logged."""
 
 
-class RowHider:
+class IcebergRowHider:
     """Finds and hides the late rows of the groups of one rewrite."""
 
     def __init__(self, files: DeleteFiles) -> None:
@@ -102,7 +104,7 @@ class RowHider:
             return ()  # As mostly: new delete files name rows of other files.
         before = {*self._rows(then.path, then.by_position)}
         if not is_grown and not before <= after:
-            raise _SetAsideError(SetAside.ROWS_CAME_BACK)
+            raise _SetAsideError(SetAside.ROWS_RETURNED)
         return sorted(after - before)
 
     def _rows(self, path: str, deletes: Sequence[AppliedDelete]) -> Sequence[int]:
@@ -120,7 +122,7 @@ class RowHider:
         row_map = RowMap(tuple(one.rows for one in inputs), [self._rows(one.path, one.by_position) for one in inputs])
         named = zip(row_map.rows, row_map.omitted, hidden, strict=True)
         is_odd = any(one >= rows for rows, *positions in named for some in positions for one in some[-1:])
-        # Where the output has fewer rows, deletes by value left some out, and nobody says which.
+        # Where the output has fewer rows, deletes by value left some out, and no file says which.
         is_whole = len(outputs) == 1 and row_map.output_rows == group.rows == outputs[0].file.rows
         if is_odd or not is_whole or not group.in_order:
             raise _SetAsideError(SetAside.NO_ROW_MAP)

@@ -1,4 +1,4 @@
-"""What a rewrite of an Iceberg table has written, and the change of one snapshot."""
+"""Groups of an Iceberg table that were written, with their delete files, and the change of one snapshot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

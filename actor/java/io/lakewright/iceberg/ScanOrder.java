@@ -22,14 +22,13 @@ public final class ScanOrder {
    * Returns the paths of the files whose rows one task reads, one file after the other, as JSON; an empty array if the plan
    * does not state that.
    */
-  public static String of(Dataset<?> frame) throws IOException, ReflectiveOperationException {
+  public static String of(Dataset<?> frame) throws IOException {
     List<String> paths = new ArrayList<>();
     List<SparkPlan> leaves = CollectionConverters.asJava(frame.queryExecution().executedPlan().collectLeaves());
     if (leaves.size() == 1 && leaves.get(0) instanceof BatchScanExec) {
       List<InputPartition> partitions = CollectionConverters.asJava(((BatchScanExec) leaves.get(0)).inputPartitions());
-      ScanTaskGroup<?> group = partitions.size() == 1 ? group(partitions.get(0)) : null;
       long end = 0;
-      for (ScanTask task : group == null ? new ArrayList<ScanTask>() : new ArrayList<ScanTask>(group.tasks())) {
+      for (ScanTask task : partitions.size() == 1 ? tasks(partitions.get(0)) : new ArrayList<ScanTask>()) {
         ContentScanTask<?> part = (ContentScanTask<?>) task;
         String path = part.file().location();
         boolean isSame = !paths.isEmpty() && paths.get(paths.size() - 1).equals(path);
@@ -45,10 +44,14 @@ public final class ScanOrder {
     return Json.text(paths);
   }
 
-  /** Returns the tasks of a partition; Iceberg's class of it is not public. */
-  private static ScanTaskGroup<?> group(InputPartition partition) throws ReflectiveOperationException {
-    Method tasks = partition.getClass().getDeclaredMethod("taskGroup");
-    tasks.setAccessible(true);
-    return (ScanTaskGroup<?>) tasks.invoke(partition);
+  /** Returns the tasks of a partition, none where Iceberg's class of it, which is not public, does not have them. */
+  private static List<ScanTask> tasks(InputPartition partition) {
+    try {
+      Method tasks = partition.getClass().getDeclaredMethod("taskGroup");
+      tasks.setAccessible(true);
+      return new ArrayList<>(((ScanTaskGroup<?>) tasks.invoke(partition)).tasks());
+    } catch (ReflectiveOperationException another) {
+      return new ArrayList<>();
+    }
   }
 }

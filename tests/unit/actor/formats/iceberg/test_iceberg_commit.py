@@ -206,7 +206,7 @@ def test_deletes_of_a_streams_own_new_files_are_no_conflict_with_an_input() -> N
     assert attempt.base == Replacement((A, B), (), 2), "they hide rows of the stream's files, and stay"
 
 
-def test_a_commit_is_validated_from_the_snapshot_whose_deletes_were_looked_at() -> None:
+def test_a_commit_is_validated_from_the_snapshot_whose_deletes_were_read() -> None:
     """Also where no delete file is new: then that is known until this snapshot."""
     table = FakeTable()
     assert (begin(table).base.checked_until, table.read) == (2, [])
@@ -257,7 +257,8 @@ def test_rows_of_a_group_that_is_set_aside_stay_deleted() -> None:
 def test_late_rows_that_no_reader_compares_take_their_group() -> None:
     table = FakeTable()
     table.of_stream, table.rows["d"], table.is_same = (STREAMED,), {"b2": [0]}, False
-    assert begin(table).groups == (A,)
+    attempt = begin(table)
+    assert (attempt.groups, attempt.set_aside) == ((A,), {B.live.group: "not_compared"})
 
 
 def test_what_was_written_for_an_attempt_that_cannot_be_made_is_deleted() -> None:
@@ -280,7 +281,8 @@ def test_inputs_of_a_snapshot_that_main_no_longer_leads_through_are_not_committe
     table = FakeTable()
     target = table.target()
     table.chain = [SnapshotRecord(2, None, 1, 100, "m", "append")]
-    assert target.begin((A, B)).groups == ()
+    attempt = target.begin((A, B))
+    assert (attempt.groups, {*attempt.set_aside.values()}) == ((), {"no_history"})
 
 
 def test_another_table_is_not_committed_to() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actor.formats.iceberg import late_rows
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
-from actor.formats.iceberg.late_rows import RowHider, SetAside, named_by
+from actor.formats.iceberg.late_rows import IcebergRowHider, SetAside, named_by
 from actor.formats.iceberg.staged import IcebergFile, NewDeletes, StagedGroup
 from actor.rewrite.late_rows import LateRows
 from shared.layout.planner import FileGroup, RewriteMode
@@ -77,7 +77,7 @@ def test_what_is_seen_through_the_output_is_what_is_left_of_the_inputs(
             now.append(live(path, before, shared))
     written = [(one, row) for one, (omitted, _, _) in enumerate(inputs) for row in range(ROWS) if row not in omitted]
     left = [(one, row) for one, row in written if row not in inputs[one][1]]
-    found = RowHider(files).find(staged(*read, rows=len(written)), {one.path: one for one in now})
+    found = IcebergRowHider(files).find(staged(*read, rows=len(written)), {one.path: one for one in now})
     if len(left) == len(written):
         assert found is None
     elif not left:
@@ -95,7 +95,7 @@ def test_what_is_seen_through_the_output_is_what_is_left_of_the_inputs(
 def test_the_names_of_delete_files_do_not_count() -> None:
     files = Deletes()
     then, now = files.add("p", {"a": {1}}), files.add("q", {"a": {1}, "other": {3}})
-    hider = RowHider(files)
+    hider = IcebergRowHider(files)
     assert hider.find(staged(live("a", then), rows=9), {"a": live("a", now)}) is None
     assert len(files.read) == 2
     assert hider.find(staged(live("a", then), rows=9), {"a": live("a", now)}) is None
@@ -103,15 +103,15 @@ def test_the_names_of_delete_files_do_not_count() -> None:
     assert hider.find(staged(live("a", then), rows=9), {"a": live("a", then)}) is None
     assert len(files.read) == 2, "and nothing is read where nothing is new"
     kept = files.add("r", {"a": {2}})
-    assert RowHider(files).find(staged(live("a", then, kept), rows=8), {"a": live("a", kept, now)}) is None
+    assert IcebergRowHider(files).find(staged(live("a", then, kept), rows=8), {"a": live("a", kept, now)}) is None
 
 
 def test_rows_that_came_back_take_the_group() -> None:
     files = Deletes()
     then, now = files.add("p", {"a": {1, 2}}), files.add("q", {"a": {2, 3}})
     group = staged(live("a", then), live("b"), rows=18)
-    assert RowHider(files).find(group, {"a": live("a", now), "b": live("b")}) is SetAside.ROWS_CAME_BACK
-    assert RowHider(files).find(group, {"a": live("a"), "b": live("b")}) is SetAside.ROWS_CAME_BACK
+    assert IcebergRowHider(files).find(group, {"a": live("a", now), "b": live("b")}) is SetAside.ROWS_RETURNED
+    assert IcebergRowHider(files).find(group, {"a": live("a"), "b": live("b")}) is SetAside.ROWS_RETURNED
 
 
 def test_a_group_lands_only_where_each_row_has_a_place_that_is_known() -> None:
@@ -121,7 +121,7 @@ def test_a_group_lands_only_where_each_row_has_a_place_that_is_known() -> None:
     a, b = live("a", values), live("b")
     now = {"a": live("a", values, late), "b": b}
     two = staged(a, b)
-    assert isinstance(RowHider(files).find(two, now), LateRows), "deletes by value that left no row out"
+    assert isinstance(IcebergRowHider(files).find(two, now), LateRows), "deletes by value that left no row out"
     for group, newest, reason in (
         (two, {"a": now["a"]}, SetAside.INPUT_GONE),
         (staged(a, b, rows=19), now, SetAside.NO_ROW_MAP),  # They left one out.
@@ -132,29 +132,29 @@ def test_a_group_lands_only_where_each_row_has_a_place_that_is_known() -> None:
         (two, now | {"a": live("a", values, files.add("all", {p: {*range(ROWS)} for p in "ab"})),
                      "b": live("b", files.add("all", {p: {*range(ROWS)} for p in "ab"}))}, SetAside.NO_ROW_LEFT),
     ):  # fmt: skip
-        assert RowHider(files).find(group, newest) is reason, reason
+        assert IcebergRowHider(files).find(group, newest) is reason, reason
 
 
 def test_too_many_rows_or_delete_files_take_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
     files = Deletes(at_most=2)
     many, few = files.add("p", {"a": {1, 2, 3}}), files.add("q", {"a": {1}, "other": {1, 2, 3}})
     group = staged(live("a"), live("b"))
-    assert RowHider(files).find(group, {"a": live("a", many), "b": live("b")}) is SetAside.MANY_ROWS
+    assert IcebergRowHider(files).find(group, {"a": live("a", many), "b": live("b")}) is SetAside.MANY_ROWS
     now = {"a": live("a", few), "b": live("b")}
-    assert isinstance(RowHider(files).find(group, now), LateRows)
+    assert isinstance(IcebergRowHider(files).find(group, now), LateRows)
     monkeypatch.setattr(late_rows, "MOST_ROWS", 3)
-    assert RowHider(files).find(group, now) is SetAside.MANY_ROWS, "what else the file names could not be kept"
+    assert IcebergRowHider(files).find(group, now) is SetAside.MANY_ROWS, "what else the file names could not be kept"
     monkeypatch.setattr(late_rows, "MOST_ROWS", 0)
-    assert RowHider(files).find(group, now) is SetAside.MANY_ROWS
+    assert IcebergRowHider(files).find(group, now) is SetAside.MANY_ROWS
     monkeypatch.setattr(late_rows, "MAX_DELETES_READ", 0)
-    assert RowHider(files).find(group, now) is SetAside.MANY_DELETE_FILES
+    assert IcebergRowHider(files).find(group, now) is SetAside.MANY_DELETE_FILES
 
 
 def test_a_delete_file_of_two_groups_is_written_again_once_with_what_it_names_in_others() -> None:
     files = Deletes()
     shared = files.add("s", {"a": {1}, "b": {2}, "other": {3}})
     vector = files.add("v", {"b": {5}}, DeleteKind.VECTOR)
-    hider = RowHider(files)
+    hider = IcebergRowHider(files)
     late = []
     for path, deletes in (("a", (shared,)), ("b", (shared, vector))):
         found = hider.find(staged(live(path), name=f"out-{path}"), {path: live(path, *deletes)})
