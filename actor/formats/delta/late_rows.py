@@ -25,7 +25,7 @@ _MAY_DIFFER = frozenset({"deletionVector", "stats", "dataChange"})
 """Fields of an entry that a new deletion vector changes; statistics become bounds that are not tight."""
 
 _CARRYING_MODES = frozenset({RewriteMode.MINOR, RewriteMode.MAJOR})
-"""Rewrites whose inputs nobody asked to free of deleted rows."""
+"""Rewrites that were not requested to remove deleted rows from files."""
 
 HiddenRows = LateRows[WrittenGroup, LiveGroup]
 
@@ -93,7 +93,7 @@ class RowHider:
             return None
         before = group.carried or [()] * len(hidden)
         if any(not set(then) <= set(now) for then, now in zip(before, hidden, strict=True)):
-            return None  # Rows came back, which statistics of the output need not cover.
+            return None  # Rows are visible again, which statistics of the output need not cover.
         late = [sorted(set(now) - set(then)) for then, now in zip(before, hidden, strict=True)]
         rows = _of(group, replace(group.live, inputs=newest), late, hidden)
         if not 0 < len(rows.places) < rows.row_map.output_rows:

@@ -163,7 +163,7 @@ def test_a_group_whose_hidden_rows_come_back_is_set_aside() -> None:
         ((), RewriteMode.MINOR, Fraction(1, 5), False),
     ],
 )
-def test_few_hidden_rows_may_stay_where_nobody_asked_for_their_removal(
+def test_few_hidden_rows_may_stay_where_no_request_removes_them(
     rows: tuple[int, ...], mode: RewriteMode, below: Fraction | None, may: bool
 ) -> None:
     world = World()
