@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.read import read_partition
@@ -75,13 +75,19 @@ def test_columns_that_another_engine_adds_are_in_the_next_snapshot(lab: DeltaLab
     assert "more" in log.shape(same_as_deltas(lab, log)).metadata_json
 
 
+def test_a_commit_is_read_as_its_writer_wrote_it(lab: DeltaLab, path: Path) -> None:
+    write_deltalake(path, pa.table({"id": [9]}), mode="append", commit_properties=CommitProperties({"who": "Zoë"}))
+    info = TableLog(lab.engine._scala, lab.spark, path.as_uri()).actions(3)[-1]["commitInfo"]
+    assert info["who"] == "Zoë"
+
+
 def test_commits_that_were_undone_and_replaced_are_not_built_on(lab: DeltaLab, path: Path) -> None:
     log = TableLog(lab.engine._scala, lab.spark, path.as_uri(), SnapshotCache())
     read_partition(log, WHOLE_TABLE, ReadCache())
     newest = path / "_delta_log" / f"{2:020d}.json"
     newest.unlink()
-    for number in (7, 8):
-        append(path, number)
+    write_deltalake(path, pa.table({"id": list(range(1_000))}), mode="append")  # Of another size than before.
+    append(path, 8)
     assert same_as_deltas(lab, log).version() == 3
     before = jobs(lab)
     append(path, 9)

@@ -69,11 +69,14 @@ class World:
             yield from (tuple(row.values()) for place, row in enumerate(data) if place not in gone)
 
     def rewrite(
-        self, control: Steering | None = None, way: str = "copied", mode: RewriteMode = RewriteMode.MINOR
+        self,
+        control: Steering | None = None,
+        way: str = "copied",
+        mode: RewriteMode = RewriteMode.MINOR,
+        below: Fraction = Fraction(1, 10),
     ) -> RewriteOutcome:
         group = replace(self.lab.group(self.location, count=5), mode=mode)
         lab = self.lab.copying() if way == "copied" else self.lab
-        below = Fraction(1, 10)
         return lab.rewrite(self.location, [group], control, may_copy=way != "encoded", carry_below=below)
 
     def data_files(self) -> set[str]:
@@ -150,6 +153,21 @@ def test_many_hidden_rows_or_any_that_are_to_go_are_left_out(world: World, delet
     assert (end.status, end.encoded_because) == (LANDED, EncodeReason.DELETION_VECTOR)
     assert [(file.rows, file.deleted_rows) for file in end.outputs] == [(100 - deleted, 0)]
     assert world.rows() == rows
+
+
+@MOMENTS
+@pytest.mark.parametrize("way", ["copied", "by column"])
+def test_an_input_that_is_removed_meanwhile_costs_its_own_rows_alone(
+    world: World, moment: Callable[..., Steering], way: str
+) -> None:
+    before = world.rows()
+    world.statement("DELETE FROM {t} WHERE id = 3")()
+    theirs = world.statement("DELETE FROM {t} WHERE id BETWEEN 20 AND 39")
+    outcome = world.rewrite(moment(theirs), way, below=Fraction(1, 4))
+    (end,) = outcome.groups
+    assert (end.status, end.rows, [file.deleted_rows for file in end.outputs]) == (LANDED, 79, [21])
+    assert world.rows() == [row for row in before if row[0] != 3 and not 20 <= row[0] <= 39]
+    assert len(tables.removed(world.path, outcome.version or 0)) == 4, "the fifth was removed before"
 
 
 @MOMENTS

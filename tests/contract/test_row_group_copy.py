@@ -82,11 +82,19 @@ SEVERAL_PAGES: dict[str, Any] = {
 """Pages of two rows with indexes, and a filter of the ids for each row group."""
 
 
+def filters_of_ids(lab: DeltaLab, path: Path) -> list[bytes]:
+    """Return the Bloom filter of the first column of each row group, as the file holds it."""
+    content = path.read_bytes()
+    columns = [group.getColumns().get(0).getMeta_data() for group in footer(lab, content).getRow_groups()]
+    return [content[one.getBloom_filter_offset() :][: one.getBloom_filter_length()] for one in columns]
+
+
 def test_row_groups_are_copied_with_all_that_their_writer_left_beside_them(copying: DeltaLab) -> None:
     table = tables.table(copying.directory / "t", files=3)
     replaced(table, lambda rows, path: pq.write_table(rows, path, **SEVERAL_PAGES))
     before = tables.rows(table.path)
-    inputs = [pq.ParquetFile(table.path / file.path).metadata for file in copying.files(table.location)]
+    paths = [table.path / file.path for file in copying.files(table.location)]
+    inputs = [pq.ParquetFile(path).metadata for path in paths]
 
     end = rewritten(copying, table.location)
 
@@ -104,6 +112,8 @@ def test_row_groups_are_copied_with_all_that_their_writer_left_beside_them(copyi
     assert [group.getFile_offset() for group in groups] == starts, "a reader that splits a file goes by them"
     stats = json.loads(tables.live(table.path)[output.path, None]["stats"])
     assert (stats["numRecords"], stats["minValues"], stats["maxValues"]) == (60, {"id": 0}, {"id": 59})
+    filters = [one for path in paths for one in filters_of_ids(copying, path)]
+    assert filters_of_ids(copying, table.path / output.path) == filters
     # Each row is found by the indexes of its pages, and by the filter of its row group.
     read = copying.spark.read.format("delta").load(str(table.path))
     assert [[row.v for row in read.where(f"id = {number}").collect()] for number in (1, 33, 59)] == [

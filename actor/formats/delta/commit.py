@@ -109,8 +109,8 @@ class DeltaTarget:
         actions = self._log.actions(version)
         removed = {action["remove"]["path"] for action in actions if "remove" in action}
         added = {action["add"]["path"] for action in actions if "add" in action}
-        is_this = removed == {logged.file.path for group in attempt.groups for logged in self._replaced(group)}
-        is_this &= added == {logged.file.path for group in attempt.groups for logged in group.outputs}
+        is_this = removed == {logged.file.path for group in attempt.committed for logged in self._replaced(group)}
+        is_this &= added == {logged.file.path for group in attempt.committed for logged in group.outputs}
         return version if is_this else None
 
     def _replaced(self, group: WrittenGroup) -> Sequence[LoggedFile]:

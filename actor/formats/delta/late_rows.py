@@ -58,8 +58,7 @@ class RowHider:
         """Return whether an output may hold the rows that vectors of the inputs hide: not where they are too many."""
         files = [logged.file for logged in live.inputs]
         hidden, rows = sum(file.deleted_rows for file in files), sum(file.rows or 0 for file in files)
-        is_few = self._carry_below is not None and 0 < hidden <= MOST_ROWS and hidden < self._carry_below * rows
-        return is_few and self._may_hide and live.group.mode in _CARRYING_MODES
+        return self._are_few(hidden, rows) and self._may_hide and live.group.mode in _CARRYING_MODES
 
     def carried(self, group: WrittenGroup) -> WrittenGroup | None:
         """Return a group whose output holds all rows of its inputs, with what a commit has to hide there.
@@ -82,7 +81,11 @@ class RowHider:
         return _of(group, group.live, (), group.carried)
 
     def find(self, group: WrittenGroup, version: int) -> HiddenRows | None:
-        """Return the hidden rows of a group as of a version; None if the group cannot be committed with them."""
+        """Return the hidden rows of a group as of a version; None if the group cannot be committed with them.
+
+        All rows of an input that is gone are hidden. They are dead only because of this rewrite, so the output may not
+        have to be rewritten for them.
+        """
         if not self._may_hide or not _is_concatenation(group):
             return None
         newest = newest_inputs(self._log, group.live, self._columns, at_version=version)
@@ -95,19 +98,30 @@ class RowHider:
         if any(not set(then) <= set(now) for then, now in zip(before, hidden, strict=True)):
             return None  # Rows are visible again, which statistics of the output need not cover.
         late = [sorted(set(now) - set(then)) for then, now in zip(before, hidden, strict=True)]
-        rows = _of(group, replace(group.live, inputs=newest), late, hidden)
-        if not 0 < len(rows.places) < rows.row_map.output_rows:
-            return None  # A file without a visible row is not worth its commit.
-        return rows
-
-    def _hidden(self, group: WrittenGroup, inputs: Sequence[LoggedFile]) -> Positions | None:
-        """Return positions by input, None if they are too many, or beyond a file."""
-        hidden = self._log.hidden_rows(self._scala.adds(json_array(inputs)), MOST_ROWS)
-        if hidden is None or any(
-            rows and rows[-1] >= stored for rows, stored in zip(hidden, group.input_rows, strict=True)
-        ):
+        left = tuple(logged for logged in newest if logged is not None)
+        rows = _of(group, replace(group.live, inputs=left), late, hidden)
+        hidden_rows, stored_rows = len(rows.places), rows.row_map.output_rows
+        if len(left) < len(newest) and not self._are_few(hidden_rows, stored_rows):
             return None
-        return hidden
+        return rows if 0 < hidden_rows < stored_rows else None  # A file without a visible row is not worth its commit.
+
+    def _are_few(self, hidden: int, rows: int) -> bool:
+        return self._carry_below is not None and 0 < hidden <= MOST_ROWS and hidden < self._carry_below * rows
+
+    def _hidden(self, group: WrittenGroup, inputs: Sequence[LoggedFile | None]) -> Positions | None:
+        """Return positions by input, all of one that is gone; None if they are too many, or beyond a file."""
+        known = self._log.hidden_rows(
+            self._scala.adds(json_array([logged for logged in inputs if logged is not None])), MOST_ROWS
+        )
+        if known is None:
+            return None
+        of_next = iter(known)
+        hidden: Positions = [
+            range(rows) if logged is None else next(of_next)
+            for logged, rows in zip(inputs, group.input_rows, strict=True)
+        ]
+        is_beyond = any(rows and rows[-1] >= stored for rows, stored in zip(hidden, group.input_rows, strict=True))
+        return None if is_beyond else hidden
 
     def hide(self, rows: HiddenRows) -> WrittenGroup:
         """Write the output's deletion vector; return the group as it is committed, with its newest inputs."""
@@ -146,8 +160,10 @@ def _is_concatenation(group: WrittenGroup) -> bool:
     return sum(group.input_rows) == group.outputs[0].file.rows == group.rows + sum(map(len, group.carried))
 
 
-def _has_only_a_new_vector(then: LoggedFile, now: LoggedFile) -> bool:
-    """Return whether nothing else of an entry changed: other changes outdate what was written."""
+def _has_only_a_new_vector(then: LoggedFile, now: LoggedFile | None) -> bool:
+    """Return whether nothing else of an entry changed, if it is there: other changes outdate what was written."""
+    if now is None:
+        return True
     before, after = (
         {name: value for name, value in json.loads(one.json).items() if value and name not in _MAY_DIFFER}
         for one in (then, now)

@@ -72,15 +72,15 @@ def is_plain(path: str) -> bool:
 
 def newest_inputs(
     log: TableLog, live: LiveGroup, columns: Sequence[PartitionColumn], *, at_version: int
-) -> tuple[LoggedFile, ...] | None:
-    """Return the inputs of a group as version `at_version` has them, by the commits since it was live, in its order.
+) -> tuple[LoggedFile | None, ...] | None:
+    """Return the inputs of a group as version `at_version` has them, in its order; None for each that is gone.
 
-    None if one of them is gone, or if that is not known from single commits.
+    By the commits since it was live: None for all where these do not say it plainly.
     """
     is_near = 0 <= at_version - live.version <= MAX_COMMITS_REPLAYED
     if not is_near or not all(is_plain(file.path) for file in live.group.files):
         return None
-    found = {logged.file.path: logged for logged in live.inputs}
+    found: dict[str, LoggedFile | None] = {logged.file.path: logged for logged in live.inputs}
     for actions in log.actions_of_snapshot(after=live.version, until=at_version):
         left = _after_commit(found, actions, columns)
         if left is None:
@@ -93,19 +93,23 @@ def newest_inputs(
 
 
 def _after_commit(
-    files: Mapping[str, LoggedFile], actions: Sequence[Mapping[str, Any]], columns: Sequence[PartitionColumn]
-) -> dict[str, LoggedFile] | None:
-    """Return files by path as a commit leaves them; None if it removes one, or does not plainly say what is live."""
+    files: Mapping[str, LoggedFile | None], actions: Sequence[Mapping[str, Any]], columns: Sequence[PartitionColumn]
+) -> dict[str, LoggedFile | None] | None:
+    """Return files by path as a commit leaves them; None if it does not plainly say what is live."""
     added = [action["add"] for action in actions if "add" in action]
     removed = [action["remove"] for action in actions if "remove" in action]
     if not all(is_plain(one["path"]) for one in (*added, *removed)):
         return None
     again = [LoggedFile(decode_add(add, columns), encode(add)) for add in added if add["path"] in files]
     gone = [FileKey(one["path"], vector_id(one.get("deletionVector"))) for one in removed if one["path"] in files]
-    # A file is live once: what is added again was removed as it was.
-    if Counter(gone) != Counter(files[one.file.path].key for one in again):
+    # A file is live once: it is removed as it was, and then it may be added again.
+    was_live = {known.key for known in files.values() if known is not None}
+    paths = [key.path for key in gone]
+    if len(set(paths)) < len(paths) or not was_live.issuperset(gone):
         return None
-    return {**files, **{one.file.path: one for one in again}}
+    if Counter(one.file.path for one in again) - Counter(paths):
+        return None
+    return {**files, **dict.fromkeys(paths), **{one.file.path: one for one in again}}
 
 
 def find_live(

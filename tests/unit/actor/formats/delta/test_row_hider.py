@@ -20,6 +20,7 @@ from tests.support.fake_delta import FakeScala, FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, add, remove, vector
 
 COLUMNS = (PartitionColumn("p", "p", "string"),)
+MARK = json.dumps({"lakewright": {"job": "j-1", "token": 1}})
 ON = {"delta.enableDeletionVectors": "true"}
 FEATURES = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
 PROTOCOL = {"minReaderVersion": 3, "minWriterVersion": 7, **FEATURES}
@@ -43,8 +44,13 @@ class ToldProofs:
 class World:
     """A table whose files a (10 rows) and b (5 rows) were written as one, and c by Spark."""
 
-    def __init__(self, configuration: dict[str, str] | None = None, protocol: dict[str, Any] | None = None) -> None:
-        self.table = FakeTable()
+    def __init__(
+        self,
+        configuration: dict[str, str] | None = None,
+        protocol: dict[str, Any] | None = None,
+        below: Fraction = Fraction(1, 5),
+    ) -> None:
+        self.table = FakeTable(user_metadata=MARK)
         self.vector_of: dict[str, dict[str, Any]] = {}
         metadata = METADATA | {"configuration": ON if configuration is None else configuration}
         self.table.commit({"metaData": metadata}, {"protocol": protocol or PROTOCOL}, add("a"), add("b", 5), add("c"))
@@ -55,7 +61,7 @@ class World:
         self.group = WrittenGroup(joined, (output("out", 15),), 15, input_rows=(10, 5))
         self.other = WrittenGroup(live_group(self.table, "c"), (output("out-c", 10),), 10, "writer")
         self.table.disk |= {"out": 100, "out-c": 100}
-        self.hider = RowHider(scala, log, shape, cast("Proofs", self.proofs), Fraction(1, 5))
+        self.hider = RowHider(scala, log, shape, cast("Proofs", self.proofs), below)
         self.target = DeltaTarget(scala, log, shape, CommitOrigin("j-1", 1), self.hider)
 
     def delete(self, path: str, *rows: int) -> tuple[dict[str, Any], ...]:
@@ -111,6 +117,34 @@ def test_rows_that_were_hidden_at_the_read_are_hidden_in_each_attempt_with_those
     hidden, _ = world.committed()
     assert world.table.vectors[json.loads(hidden.json)["deletionVector"]["pathOrInlineDv"]] == [4, 5, 10]
     assert world.proofs.asked == [([[4], []], [4]), ([[5], [0]], [5, 10])], "each row is compared once"
+
+
+def masked() -> World:
+    """A world in which others moved the rows of b, and which may hide its third of the output."""
+    world = World(below=Fraction(1, 2))
+    world.table.commit(remove("b"), add("moved", 5), *world.delete("a", 2))
+    return world
+
+
+def test_an_input_that_others_removed_is_hidden_as_a_whole() -> None:
+    world = masked()
+    hidden, _ = world.committed()
+    assert world.table.vectors[json.loads(hidden.json)["deletionVector"]["pathOrInlineDv"]] == [2, *range(10, 15)]
+    assert {body["path"] for body in world.table.bodies("remove", after=1)} == {"a", "c"}, "b is gone"
+
+
+def test_a_commit_beside_a_removed_input_is_found() -> None:
+    world = masked()
+    attempt = world.target.begin((world.group, world.other))
+    assert world.target.find(attempt) is None
+    version = world.target.commit(attempt)
+    assert world.target.find(attempt) == version
+
+
+def test_an_input_that_was_removed_and_is_there_again_is_not_mapped() -> None:
+    world = masked()
+    world.table.commit(add("b", 5))
+    assert world.target.begin((world.group,)).groups == ()
 
 
 def test_what_carries_hidden_rows_is_never_committed_without_its_vector() -> None:
