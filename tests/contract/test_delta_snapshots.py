@@ -78,8 +78,8 @@ def test_columns_that_another_engine_adds_are_in_the_next_snapshot(lab: DeltaLab
 def test_a_commit_is_read_as_its_writer_wrote_it(lab: DeltaLab, path: Path) -> None:
     rows, who = pa.table({"id": [9], "name": ["n9"]}), CommitProperties({"who": "Zoë"})
     write_deltalake(path, rows, mode="append", commit_properties=who)
-    info = TableLog(lab.engine._scala, lab.spark, path.as_uri()).actions(3)[-1]["commitInfo"]
-    assert info["who"] == "Zoë"
+    actions = TableLog(lab.engine._scala, lab.spark, path.as_uri()).actions(3)
+    assert [action["commitInfo"]["who"] for action in actions if "commitInfo" in action] == ["Zoë"]
 
 
 def test_commits_that_were_undone_and_replaced_are_not_built_on(lab: DeltaLab, path: Path) -> None:
