@@ -27,7 +27,6 @@ EXCEPTIONS = {
     "actor/jvm/": "the JVM of today's one engine: its jars, classes, session and log stores are Delta's",
     "decider/api/event_examples.py": "examples of what object stores send for a Delta table",
     "decider/events/object_keys.py": "object stores name the written key, which is how a Delta commit is recognized",
-    "services/cli/commands/doctor_table.py": "advice for a damaged Delta log, in Spark's SQL",
     "services/demo/": "the demo writes a table of its own, in either format",
     "shared/policy/action_properties.py": "Delta's own table properties are understood as ours",
     "shared/paths/boundary.py": "a log behind a link leads out of the table as data files do",
