@@ -27,7 +27,7 @@ EXCEPTIONS = {
     "actor/jvm/": "the JVM of today's one engine: its jars, classes, session and log stores are Delta's",
     "decider/api/event_examples.py": "examples of what object stores send for a Delta table",
     "decider/events/object_keys.py": "object stores name the written key, which is how a Delta commit is recognized",
-    "services/demo/": "the demo writes a table of its own, in either format",
+    "services/demo/": "the demo writes a table of its own",
     "shared/policy/action_properties.py": "Delta's own table properties are understood as ours",
     "shared/paths/boundary.py": "a log behind a link leads out of the table as data files do",
     "shared/policy/property_table.py": "Delta's own table properties are understood as ours",
