@@ -94,6 +94,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "confirm": ("sales.orders",),
         "counters": ({"commits": 42, "pruned_by_levels": 37},),
         "custom": (None,),
+        "damaged": ([],),
         "decision": ("skip",),
         "depth": ({"queued": 3, "delayed": 0, "leased": 1, "quarantined": 0}, 2),
         "description": ("Target size of data files.",),
