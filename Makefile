@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-iceberg check test test-all nightly coverage test-page test-images test-cluster test-qbeast
+.PHONY: help setup demo check test test-all nightly coverage test-page test-images test-cluster test-qbeast
 .PHONY: stress copies interop soak chaos load mutants test-attacks fuzz bench bench-fleet minio helm osv-scanner setup-qbeast
 .PHONY: pictures page-api size sbom scan fmt lock clean distclean
 
@@ -21,9 +21,6 @@ setup: ## virtual environment, locked packages, Java where none fits, Spark's ja
 
 demo: setup ## embedded Redis, decider and actor on a table that gets small commits: see it work
 	@$(BIN)/python -m services.demo $(if $(JSON),--json $(JSON)) $(ARGS)
-
-demo-iceberg: setup ## the demo on an Iceberg table of a REST catalog, which is a process of its own
-	@$(BIN)/python -m services.demo --format iceberg $(if $(JSON),--json $(JSON)) $(ARGS)
 
 check: setup ## formatting, lint, types of Python and of the page, import laws; no tests
 	@echo "[check] ruff";        $(BIN)/ruff check --quiet .

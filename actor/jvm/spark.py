@@ -14,22 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import structlog
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from actor.jvm import log_stores
 from actor.jvm.autopsy import JvmProcess
-from actor.jvm.class_archive import class_archive, options_now
-from actor.jvm.jars import DELTA, ICEBERG, S3, look_up, of_spark
+from actor.jvm.jars import DELTA, ICEBERG, S3, look_up
 from actor.jvm.java import PARALLEL_COLLECTOR
 from actor.jvm.own_jar import own_jar
 from actor.jvm.spark_options import CLUSTER_DEFAULTS
 from actor.jvm.submitted_options import submitted_options
 from shared.errors import PermanentError
-
-_log = structlog.get_logger(__name__)
 
 _JVM_LOG = "spark.lakewright.jvm.log"  # Our own setting: the file that the JVM prints to.
 _JVM_LOG_FILE = "jvm.log"  # Its name in the work directory.
@@ -49,12 +45,11 @@ _TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the e
 class SparkSettings:
     """How an actor's Spark application is started."""
 
-    work_dir: Path  # Scratch space: shuffle and spill files, the class archive, the self-test's table.
+    work_dir: Path  # Scratch space: shuffle and spill files, the self-test's table.
     ivy_dir: Path  # Where the pinned jars of Delta lie, or are fetched to.
     master: str = "local[2]"  # `local[n]` runs everything in this process's JVM with n tasks at once.
     driver_memory: str = "1g"  # Heap of the JVM; 640 MB to 1 GB carries two rewrites at once (JVM notation).
     collector: tuple[str, ...] = PARALLEL_COLLECTOR  # Options of the JVM that choose a garbage collector.
-    archive_dir: Path | None = None  # Where a class archive outlives the actor (180 MB); None starts without one.
     s3: Mapping[str, str] | None = field(default=None, hash=False)  # Hadoop's settings for S3; None: no S3 at all.
     iceberg: bool = False  # Whether the jar of Iceberg is loaded (48 MB).
     log_level: str = "ERROR"  # Of the JVM: WARN repeats known harmless remarks for each job.
@@ -66,7 +61,7 @@ class SparkSettings:
         return self.master == "local" or self.master.startswith("local[")  # Not `local-cluster[…]`.
 
 
-def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]:
+def configuration(settings: SparkSettings) -> dict[str, str]:
     """Return the Spark configuration for these settings."""
     conf = {
         "spark.app.name": "lakewright-actor",
@@ -98,12 +93,6 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     jars = _jars(settings)
     # After an OutOfMemoryError threads are missing and locks are held: a JVM that continues would fail in other ways.
     java_options = ["-XX:+ExitOnOutOfMemoryError", _CLASSES_AT_START, *settings.collector]
-    if settings.archive_dir is not None:
-        archive = class_archive(settings.archive_dir, java_home=java_home, jars=[*of_spark(), *jars])
-        try:
-            java_options += options_now(archive)
-        except OSError as problem:
-            _log.warning("class_archive_unusable", directory=str(settings.archive_dir), error=str(problem))
     conf["spark.driver.extraJavaOptions"] = " ".join(java_options)
     # Executors of a cluster have to be sent the jars; a driver has them in its own class path.
     conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
@@ -139,7 +128,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
 
     What the JVM prints goes to `jvm.log` in the work directory. Raises PermanentError with its end if the JVM dies.
     """
-    conf = configuration(settings, java_home=java_home)
+    conf = configuration(settings)
     return launch(conf, work_dir=settings.work_dir, java_home=java_home, local=settings.local)
 
 

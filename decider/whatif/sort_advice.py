@@ -1,8 +1,7 @@
 """Savings of an order by a column: the bytes that readers' filters, or ranges of the column, read with it.
 
-Sampled rows are sorted by each candidate and cut into as many files as the table would have, and every recorded filter
-is compared with the minima and maxima that these files have, of all columns: an order by one column also separates
-values of those that depend on it, as the dates of an order and of its delivery. Pure.
+Rows that the log implies are sorted by each candidate and cut into as many files as the table would have, and every
+recorded filter is compared with the minima and maxima that these files have, of all columns. Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ MAX_PARTS = 256
 """Files that a partition is cut into at most; more files are each read by the same share of the filters."""
 
 MIN_ROWS_PER_PART = 8
-"""Fewest sampled rows in a file: the range of fewer says little about the file's."""
+"""Fewest rows in a file: the range of fewer says little about the file's."""
 
 HIDDEN_SHARE = 0.1
 """Share of the rows that a range with hidden bounds is taken to hold; an assumption."""
@@ -58,14 +57,10 @@ class SampledPartition:
 
 @dataclass(frozen=True, slots=True)
 class RowSample:
-    """Rows of a table; values are whole numbers in the order of the values, None for null.
-
-    is_sampled: they were read from files; otherwise they are what a log implies.
-    """
+    """Rows of a table; values are whole numbers in the order of the values, None for null."""
 
     columns: tuple[PartitionColumn, ...]
     partitions: tuple[SampledPartition, ...]
-    is_sampled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +127,6 @@ def describe_order(advice: SortAdvice, sample: RowSample, filters: int, left_out
         "candidates": [{"column": one.column, "share_read": round(one.share_read, 4)} for one in advice.candidates],
         "filters": filters,
         "rows": sum(len(partition.rows) for partition in sample.partitions),
-        "is_sampled": sample.is_sampled,
         "left_out": list(left_out),
     }
 
@@ -207,7 +201,7 @@ def _at(values: Sequence[int], share: float) -> int:
 
 
 def _sorted_parts(sample: RowSample, column: int, target_bytes: int) -> list[_Part]:
-    """Return the files that the sampled partitions would have, sorted by a column."""
+    """Return the files that partitions would have, sorted by a column."""
     parts = []
     for partition in sample.partitions:
         rows = sorted(partition.rows, key=lambda row: (row[column] is not None, row[column] or 0))

@@ -1,7 +1,7 @@
-"""Rows as a log implies them, for a decider, which reads no data: spread evenly between the bounds of each file.
+"""Rows as a log implies them, so that no data are read: spread evenly between the bounds of each file.
 
 Within a file, the values of its columns do not depend on each other, so an order by one column is taken to separate
-none of the others; sampled rows (`row_sample`) show where that is wrong. Pure.
+none of the others.
 """
 
 from collections import defaultdict
@@ -66,7 +66,7 @@ def spread_rows(keyed: Sequence[KeyedFiles]) -> RowSample:
         columns = [_spread(known.get(file.key), count, stride) for known, stride in zip(ranges, _STRIDES, strict=False)]
         rows[file.partition] += zip(*columns, strict=True)
     partitions = tuple(SampledPartition(sizes[one], tuple(own)) for one, own in rows.items())
-    return RowSample(tuple(one.column for one in keyed), partitions, is_sampled=False)
+    return RowSample(tuple(one.column for one in keyed), partitions)
 
 
 def _spread(known: tuple[int, int] | None, count: int, stride: float) -> list[int | None]:

@@ -90,11 +90,6 @@ LAKEWRIGHT_MIN_ROW_GROUP_MIB counts."""
 QBEAST_JAR = "LAKEWRIGHT_QBEAST_JAR"
 """Path of the jar of qbeast-spark 0.7.1 for Scala 2.12. Only the actor of Qbeast tables needs it (docs/qbeast.md)."""
 
-CLASS_ARCHIVE = "LAKEWRIGHT_CLASS_ARCHIVE"
-"""Directory for an archive of Java's classes (190 MB), from which a JVM starts faster. Default: none, because writing
-it takes longer than one start; worth it where Spark starts often, as with `lakewright optimize`. A directory that
-cannot be written is ignored."""
-
 
 @dataclass(frozen=True, slots=True)
 class ActorSettings:
@@ -117,7 +112,6 @@ class ActorSettings:
     ivy_dir: Path
     ready_file: Path
     log_level: str
-    archive_dir: Path | None = None
     spark_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     parallel_groups: int = 2
     self_test_location: str = ""
@@ -150,7 +144,6 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         ivy_dir=paths.ivy_dir(environment),
         ready_file=paths.ready_file(environment),
         log_level=read(LOG_LEVEL, log_level_name, "info"),
-        archive_dir=read(CLASS_ARCHIVE, Path, None),
         spark_options=read(SPARK_OPTIONS, parse_spark_options, no_options),
         parallel_groups=read(PARALLEL_GROUPS, number(int, 1, 8), 2),
         self_test_location=read(SELF_TEST_LOCATION, canonical_location, ""),

@@ -21,7 +21,6 @@ def start_spark(settings: ActorSettings, *, scratch: Path, java: JavaHome) -> Sp
             master=settings.master,
             driver_memory=settings.driver_memory,
             collector=collector_options(os.environ),
-            archive_dir=settings.archive_dir,
             iceberg=settings.formats.has_iceberg,
             s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,
             extra=settings.spark_options,

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from services.demo.demo_run import DemoRun, DemoSettings
 from services.demo.report import show
-from services.demo.tables import FORMATS
+from services.demo.tables import DemoTable
 from shared.errors import LakewrightError
 
 
@@ -22,7 +22,6 @@ def main() -> int:
     parser.add_argument("--per-second", type=float, default=4.0, help="commits per second (default: 4)")
     parser.add_argument("--seed", type=int, default=7, help="seed of the rows (default: 7)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep table, logs and Redis data in this folder")
-    parser.add_argument("--format", choices=FORMATS, default="delta", help="format of the table (default: delta)")
     options = parser.parse_args()
 
     console = Console()
@@ -30,7 +29,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="lakewright-demo-") as scratch:
             folder = (options.keep or Path(scratch)).resolve()
             settings = DemoSettings(folder, options.seconds, options.per_second, options.seed)
-            result = DemoRun(settings, FORMATS[options.format](folder), console).run()
+            result = DemoRun(settings, DemoTable(folder), console).run()
     except LakewrightError as problem:
         console.print(f"[red]The demonstration could not run:[/] {problem}")
         return 1

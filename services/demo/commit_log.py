@@ -15,7 +15,7 @@ _Action = tuple[str, dict[str, Any]]
 
 @dataclass(slots=True)
 class CommitLogSums:
-    """Sums over a table's log; sizes in bytes. `others_title`: the rule that Lakewright is compared with."""
+    """Sums over a table's log; sizes in bytes."""
 
     commits: int = 0
     rewrites: int = 0
@@ -25,7 +25,6 @@ class CommitLogSums:
     bytes_replaced: int = 0
     live: dict[str, int] = field(default_factory=dict)
     added_by_commit: list[dict[str, list[int]]] = field(default_factory=list)
-    others_title: str = "Delta's OPTIMIZE after every commit"
 
     @property
     def newest_version(self) -> int:
@@ -38,12 +37,9 @@ class CommitLogSums:
         return self.bytes_replaced / self.bytes_added if self.bytes_added else 0.0
 
     def others_write_amplification(self, policy: Policy) -> float:
-        """Bytes that the other rule would have rewritten per byte ingested, computed by that rule."""
-        return self.others_rewrite_bytes(policy) / self.bytes_added if self.bytes_added else 0.0
-
-    def others_rewrite_bytes(self, policy: Policy) -> int:
-        """Return the bytes that the other rule would have rewritten."""
-        return optimize_after_each_commit(self.added_by_commit, target_bytes=policy.target_bytes)
+        """Bytes that Delta's OPTIMIZE after every commit would have rewritten per byte ingested, by its own rule."""
+        rewritten = optimize_after_each_commit(self.added_by_commit, target_bytes=policy.target_bytes)
+        return rewritten / self.bytes_added if self.bytes_added else 0.0
 
 
 def read_history(location: Path) -> CommitLogSums:

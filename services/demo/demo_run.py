@@ -61,10 +61,6 @@ class DemoRun:
     def run(self) -> dict[str, Any]:
         """Run it and return what was measured."""
         self._print(f"Everything lies in {self._setting.folder}")
-        with self._table.served():
-            return self._run_served()
-
-    def _run_served(self) -> dict[str, Any]:
         with self._standalone() as standalone, httpx.Client(base_url=self._url, timeout=ANSWER_S) as client:
             self._wait_until_up(client, standalone)
             table = self._create_table(client)
@@ -132,7 +128,6 @@ class DemoRun:
     def _writer(self) -> Iterator[subprocess.Popen[bytes]]:
         setting = self._setting
         arguments = {
-            "--format": self._table.format,
             "--location": self._table.location,
             "--events-url": f"{self._url}/v1/events",
             "--seconds": str(setting.seconds),
@@ -143,8 +138,7 @@ class DemoRun:
         flat = [part for pair in arguments.items() for part in pair]
         with (setting.folder / "writer.log").open("wb") as output:
             command = [sys.executable, "-m", "services.demo.writer", *flat]
-            environment = {**os.environ, **self._table.writer_environment()}
-            process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:
             yield process
         finally:

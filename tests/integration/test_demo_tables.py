@@ -1,34 +1,31 @@
-"""The demonstration's tables without Lakewright: what its writer appends is what it counts and reads in the end."""
+"""The demonstration's table without Lakewright: what its writer appends is what it counts and reads in the end."""
 
-import random
+import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from services.demo.row_checksum import Fingerprint, commit_rows, fingerprint
-from services.demo.tables import FORMATS
-from services.demo.writer import APPENDERS
+from services.demo import writer
+from services.demo.row_checksum import fingerprint, read_manifest
+from services.demo.tables import DemoTable
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_what_the_writer_appends_is_counted_and_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    table = FORMATS[kind](tmp_path / "a folder")
-    for name, value in table.writer_environment().items():
-        monkeypatch.setenv(name, value)
-    dice, written = random.Random(7), Fingerprint()
-    with table.served():
-        table.create()
-        assert table.history().commits == 0
-        appender = APPENDERS[kind](table.location)
-        for _ in range(3):
-            rows = commit_rows(dice, written.rows)
-            assert appender.append(rows)
-            written += fingerprint(rows)
-        history = table.history()
-        assert (history.commits, history.rewrites) == (3, 0)
-        assert history.files_added == len(history.live) >= 3
-        assert fingerprint(table.read()) == written
+def test_what_the_writer_appends_is_counted_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, manifest = DemoTable(tmp_path / "a folder"), tmp_path / "written.jsonl"
+    table.create()
+    assert table.history().commits == 0
+    posted: list[dict[str, object]] = []
+    monkeypatch.setattr(writer, "_post", lambda _client, _url, event: posted.append(event))
+    given = {"--seconds": "0.5", "--per-second": "6", "--seed": "7", "--manifest": str(manifest)}
+    flat = [part for pair in given.items() for part in pair]
+    monkeypatch.setattr(sys, "argv", ["writer", "--location", table.location, "--events-url", "unused", *flat])
+    writer.main()
+    history = table.history()
+    assert history.commits == len(posted) == len(manifest.read_text().splitlines()) >= 1
+    assert history.rewrites == 0
+    assert history.files_added == len(history.live)
+    assert fingerprint(table.read()) == read_manifest(manifest)
+    assert f"{history.commits:020d}.json" in json.dumps(posted[-1])

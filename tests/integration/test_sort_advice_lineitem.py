@@ -163,5 +163,5 @@ def test_the_column_that_prunes_most_when_it_is_measured_is_advised(
     assert advice["column"] == best
     assert predicted.keys() == measured.keys()
     if not is_hidden:
-        assert predicted == pytest.approx(measured, abs=0.05)
+        assert all(predicted[column] > share - 0.03 for column, share in measured.items()), "no order promises too much"
         assert advice["share_read_now"] == pytest.approx(read_share(shuffled, recorded), abs=0.01)

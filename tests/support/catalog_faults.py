@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from services.demo.rest_catalog import error_response
+from tests.support.rest_catalog import error_response
 
 CREDENTIAL = "lakewright:a-secret"
 LATE_S = 1.0

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from services.demo.rest_catalog import KEEP_ALIVE_S, error_response
 from tests.support.catalog_faults import Faults
+from tests.support.rest_catalog import KEEP_ALIVE_S, error_response
 from tests.support.time_limits import scaled
 
 TABLE = "/v1/namespaces/{namespace}/tables/{table}"

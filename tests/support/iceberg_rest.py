@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from services.demo.rest_catalog import CatalogServer, described, serve, table_name
 from tests.support.catalog_faults import Faults
+from tests.support.rest_catalog import CatalogServer, described, serve, table_name
 
 
 class Server(CatalogServer):
-    """The catalog of the demonstration, with faults."""
+    """The catalog, with faults."""
 
     def __init__(self, folder: Path, token: str) -> None:
         super().__init__(folder, token)

@@ -217,7 +217,6 @@ class SortAdviceView(ResponseModel):
     candidates: tuple[OrderTried, ...] = Field(description="Compared columns, best first.")
     filters: int = Field(description="Number of different filters.")
     rows: int = Field(description="Number of rows compared.")
-    is_sampled: bool = Field(description="Whether rows were read from files; a decider reads none.")
     left_out: tuple[str, ...] = Field(description="Columns without comparable bounds, and partition columns.")
 
 

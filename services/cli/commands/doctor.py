@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -52,19 +52,8 @@ def doctor_settings(environ: Mapping[str, str]) -> DoctorSettings:
     )
 
 
-def doctor(
-    context: typer.Context,
-    table: Annotated[
-        str | None, typer.Argument(help="Check this table instead: a path, a URI, or a registered name.")
-    ] = None,
-) -> None:
-    """Check this machine and the services, or whether a table was damaged. Exit code 1: a check failed."""
-    if table is not None:
-        from services.cli.commands.doctor_table import doctor_table  # noqa: PLC0415 - it reads logs, which takes optional parts
-
-        if code := doctor_table(table, setting_of(context)):
-            raise typer.Exit(code)
-        return
+def doctor(context: typer.Context) -> None:
+    """Check this machine and the services. Exit code 1: a check failed."""
     environment = {**os.environ, URL: setting_of(context).url}
     findings = run_checks(doctor_settings(environment))
     if setting_of(context).as_json:

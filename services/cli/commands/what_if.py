@@ -96,7 +96,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         setting.prepare_logs()
         answer = _examine(table, prices, max_commits, overrides, sort_key or [], _read_filters(filters))
     elif filters is not None:
-        raise typer.BadParameter("--filters samples the rows of a location: name the table by its path or URI")
+        raise typer.BadParameter("--filters is for a location: name the table by its path or URI")
     else:
         more = {"properties": overrides, "sort_keys": sort_key}
         body = {**prices, "max_commits": min(max_commits, 2_000)}
@@ -144,7 +144,7 @@ def _examine(
         from decider.whatif import examination as parts  # noqa: PLC0415
         from decider.whatif.comparison import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, CostModel  # noqa: PLC0415
         from decider.whatif.recorded_filters import parse_filters  # noqa: PLC0415
-        from decider.whatif.row_sample import advise_order  # noqa: PLC0415
+        from decider.whatif.spread_rows import advise_order_by_log  # noqa: PLC0415
         from decider.whatif.trace_reader import TableTrace, read_history, with_ranges  # noqa: PLC0415
     recorded = parse_filters(filters or "")
     parts.lay_over(Policy(), overrides)  # What cannot be used is refused before anything is read.
@@ -177,7 +177,7 @@ def _examine(
         report, order = parts.examine(history, in_force, CostModel(**prices), overrides, tick), None
         if filters is not None:
             tick("sorted by what is filtered")
-            order = asyncio.run(advise_order(log, history, access.stores, recorded, in_force.policy.target_bytes))
+            order = asyncio.run(advise_order_by_log(log, history, recorded, in_force.policy.target_bytes))
     return what_if_view(report, order=order).model_dump(mode="json")
 
 
@@ -296,9 +296,8 @@ def _show_order(out: Output, advice: dict[str, Any]) -> None:
         made.add_row(one["column"], f"{one['share_read']:.1%}", style="bold" if is_best else "")
     out.line("")
     out.console.print(made)
-    rows = counted(advice["rows"], "sampled row" if advice["is_sampled"] else "row")
-    implied = "" if advice["is_sampled"] else " that the bounds in the log imply"
-    out.line(f"By {counted(advice['filters'], 'different filter')} and {rows}{implied}.")
+    rows = counted(advice["rows"], "row")
+    out.line(f"By {counted(advice['filters'], 'different filter')} and {rows} that the bounds in the log imply.")
     if advice["left_out"]:
         named = ", ".join(advice["left_out"])
         out.line(f"Not compared, as files have no bounds of them or are partitioned by them: {named}.")

@@ -35,8 +35,6 @@ from decider.store.urgent_jobs import URGENT_PER_HOUR
 from decider.tracking.index_reader import RECENT_COMMITS
 from decider.tracking.refresh import VANISHED_DAYS
 from decider.whatif import trace_reader
-from decider.whatif.row_sample import MAX_FILES as SAMPLED_FILES
-from decider.whatif.row_sample import ROWS_PER_FILE
 from shared.formats.iceberg.avro_limits import MAX_DEPTH
 from shared.layout.key_depth import MAX_BUCKETS
 from shared.partition_refusals import FIRST_HOLD, LONGEST_HOLD, MAX_BYTES
@@ -93,7 +91,6 @@ STATED = [
         f"a minute for a day, and one an hour for {KEPT[SampleStep.HOUR] // 24} days",
     ),
     ("docs/settings.md", "the newest thousand of each table"),
-    ("docs/sorting.md", f"of {ROWS_PER_FILE:,} rows from each of up to {SAMPLED_FILES} files"),
     ("docs/object-stores.md", f"up to {WORDS[MAX_RETRIES]} times within {RETRY_FOR_S} seconds"),
     ("docs/page.md", f"the next {MAX_FORESEEN} jobs"),
     ("docs/qbeast.md", f"the newest {RECENT_COMMITS} commits"),

@@ -28,7 +28,7 @@ FREE = {
 
 def configuration(tmp_path: Path, master: str, options: dict[str, str]) -> dict[str, str]:
     settings = spark.SparkSettings(work_dir=tmp_path, ivy_dir=tmp_path, master=master, extra=options)
-    return spark.configuration(settings, java_home=tmp_path)
+    return spark.configuration(settings)
 
 
 @pytest.fixture(autouse=True)

@@ -1,18 +1,13 @@
 """Sort advice: the column whose order spares the recorded filters most bytes, and none where no order spares enough."""
 
-import asyncio
 import random
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from decider.storage.stores import ObjectStores
 from decider.whatif.recorded_filters import RecordedFilter
-from decider.whatif.row_sample import advise_order
 from decider.whatif.sort_advice import HIDDEN_SHARE, KeyedFiles, RowSample, SampledPartition, SortAdvice, advise
-from shared.errors import Unsupported
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, PartitionColumn
 
@@ -104,10 +99,3 @@ def test_hidden_values_are_taken_to_be_anywhere() -> None:
 
 def test_few_rows_make_few_files() -> None:
     assert found([point("a", 3)], [(n, n, n) for n in range(7)]).candidates[0].share_read == 1.0
-
-
-def test_rows_of_a_table_that_a_catalog_knows_are_not_sampled() -> None:
-    table: Any = SimpleNamespace(location="catalog://unity/main/sales/orders")
-    reader: Any = None
-    with pytest.raises(Unsupported, match="give the location"):
-        asyncio.run(advise_order(reader, table, ObjectStores(), (), 1))

@@ -39,7 +39,6 @@ def test_rows_lie_within_the_bounds_of_their_files(drawn: list[tuple[int, Partit
 
     sides = [keyed(0, "a"), keyed(1, "b")]
     sample = spread_rows(sides)
-    assert not sample.is_sampled
     rows = [row for partition in sample.partitions for row in partition.rows]
     assert len(drawn) <= len(rows) + 1
     assert len(rows) <= ROWS + len(drawn)

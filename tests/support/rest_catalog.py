@@ -1,14 +1,12 @@
-"""A small REST catalog as a process: Iceberg's protocol on pyiceberg's catalog in a file; for demonstrations and tests.
+"""A small REST catalog as a process: Iceberg's protocol on pyiceberg's catalog in a file.
 
-`python -m services.demo.rest_catalog PORT FOLDER`, with the token in `DEMO_TOKEN`. It serves what readers,
+It serves what readers,
 writers and Lakewright ask for, and nothing else: no views, no renaming, no scan planning. One process, one lock around
 commits.
 """
 
 import asyncio
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-
-from services.demo.tables import TOKEN_VARIABLE
 
 KEEP_ALIVE_S = 3_600
 """Longer than any client here is idle: a request that crosses the end of its connection fails, and not all clients
@@ -160,8 +156,3 @@ def described(table: Table) -> Response:
 def error_response(code: int, kind: str, message: str) -> Response:
     """Return an error as the protocol spells it."""
     return JSONResponse({"error": {"message": message, "type": kind, "code": code}}, status_code=code)
-
-
-if __name__ == "__main__":
-    port, folder = sys.argv[1:]
-    serve(CatalogServer(Path(folder), os.environ[TOKEN_VARIABLE]), int(port))
