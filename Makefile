@@ -44,8 +44,8 @@ test: check ## the checks, and the tests of a few minutes (ARGS="tests/unit -x":
 # The long suites that say whether rows, events or jobs are lost. They run with all other tests, as one suite: they wait
 # for services and JVMs, which the others need not, and load Spark once. The core is measured beside them.
 LONG := crashes contracts s3
-# What the tests of benches and rigs keep right says nothing of the product: they run nightly.
-RIGS := tests/bench tests/soak tests/iceberg_stress tests/interop
+# What the tests of rigs keep right says nothing of the product: they run nightly.
+RIGS := tests/soak tests/iceberg_stress tests/interop
 
 test-all: setup ## what CI runs: each test once, but for the suites of hours; what fails does not keep others from running
 	@$(BIN)/python -m tests.support.go_programs minio || true
