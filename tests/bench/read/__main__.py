@@ -1,9 +1,9 @@
-"""`make bench-read`: how fast the tables that rules left are read, and how large copied row groups have to be.
+"""`make bench-read`: how fast the tables that rules left are read.
 
-First, two streams of small commits under each rule, and the same questions by each reader to each of the tables. Then
-the same rows in row groups of several sizes. All files are in the system's cache, everything is warm, and the tables
-take turns. The table after 10,000 small commits is computed; `--commits 10000 --file-kib 64 --plan-every 64
---streams large --rules lakewright optimize_end --target-kib 131072` writes and reads it.
+Two streams of small commits under each rule, and the same questions by each reader to each of the tables. All files are
+in the system's cache, everything is warm, and the tables take turns. The table after 10,000 small commits is computed;
+`--commits 10000 --file-kib 64 --plan-every 64 --streams large --rules lakewright optimize_end --target-kib 131072`
+writes and reads it.
 """
 
 import argparse
@@ -19,19 +19,16 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import EngineSettings, start_engine
-from actor.formats.parquet.copy_rules import DEFAULT_LIMITS
-from shared.policy.policy import KIB, MIB, Policy
+from shared.policy.policy import MIB, Policy
 from tests.bench.machine import keep, machine
 from tests.bench.read import report
 from tests.bench.read.levels import simulate
 from tests.bench.read.measuring import WARM_UPS, Rounds, measure
-from tests.bench.read.picture import Curve, draw
 from tests.bench.read.readers import Reader, known_readers, queries
-from tests.bench.read.row_groups import drawn, layout_of, size_text
+from tests.bench.read.row_groups import drawn
 from tests.bench.read.rules import Rule, known_rules
 from tests.bench.read.stream import StreamSpec, default_streams, make_stream
 from tests.bench.read.table import GrownTable, grow
-from tests.bench.read.threshold import FILES, SIZES_KIB, ThresholdSpec, make_tables, relative, requests
 from tests.bench.spark import started_spark
 
 OURS = "lakewright"
@@ -39,7 +36,6 @@ REFERENCES = ("optimize", "optimize_end")
 """What the others are compared with: the first of them that is played."""
 RULES = (OURS, "never", *REFERENCES, "deltalake")
 READERS = ("Spark", "DuckDB", "pyarrow")
-DRAWN_QUERIES = ("full", "two columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ def compare_rules(bench: Bench, spec: StreamSpec, rules: Sequence[Rule]) -> dict
             f"  {rule.title}: {len(grown[rule.name].layout.files)} files, {grown[rule.name].seconds:.0f} s", flush=True
         )
     tables = {name: one.path for name, one in grown.items()}
-    times = measure(bench.readers, tables, queries(stream.kind, stream.rows), bench.rounds)
+    times = measure(bench.readers, tables, queries(stream.rows), bench.rounds)
     reference = next(name for name in (*REFERENCES, *grown) if name in grown)
     print(report.layouts(grown, reference))
     for name in (name for name in (OURS, reference) if name in grown):
@@ -84,55 +80,6 @@ def compare_rules(bench: Bench, spec: StreamSpec, rules: Sequence[Rule]) -> dict
         "times": report.times_as_values(times, reference),
         "goals": met,
     }
-
-
-def find_threshold(bench: Bench, spec: ThresholdSpec) -> tuple[dict[str, Any], str]:
-    """Read the same rows in row groups of each size; returns the figures and the picture."""
-    folder = bench.folder / f"threshold-{spec.extra_columns}"
-    tables = make_tables(spec, folder, seed=bench.seed)
-    columns = len(spec.kind.columns)
-    asked = queries(spec.kind, tables[0].rows)
-    seen = {table.path.name: layout_of(table.path) for table in tables}
-    sizes = {table.path.name: table.row_group_bytes for table in tables}
-    print(f"\nthreshold: {columns} columns, {tables[0].rows:,} rows, {FILES} files")
-    times = measure(bench.readers, {table.path.name: table.path for table in tables}, asked, bench.rounds)
-    ratios = {"time": relative(times, sizes, cpu=False), "CPU": relative(times, sizes, cpu=True)}
-    made = {table.path.name: requests(table.path, asked) for table in tables}
-    largest = next(reversed(seen))
-    rows = [
-        (
-            size_text(sizes[name]),
-            f"{len(layout.row_groups):,}",
-            size_text(layout.mean_row_group_bytes),
-            f"{layout.bytes / MIB:.1f} MiB",
-            *(str(made[name][query.name]) for query in asked),
-        )
-        for name, layout in seen.items()
-    ]
-    head = ("row groups of", "number", "mean", "bytes", *(f"requests, {query.name}" for query in asked))
-    print(report.markdown(head, rows))
-    print(report.reading(times, {name: size_text(size) for name, size in sizes.items()}, largest))
-    for what, found in ratios.items():
-        print(report.curves(what, found), flush=True)
-    readers = list(dict.fromkeys(reader for reader, _ in times))
-    curves = [
-        Curve(f"{reader}, {question}", ratios["CPU"][reader, question], color, is_dashed=question != DRAWN_QUERIES[0])
-        for question in DRAWN_QUERIES
-        for color, reader in enumerate(readers)
-    ]
-    title = f"CPU time of reading by mean size of row groups, {columns} columns (best size = 1)"
-    shutil.rmtree(folder)
-    figures = {
-        "columns": columns,
-        "bytes": {name: layout.bytes for name, layout in seen.items()},
-        "requests": made,
-        "times": report.times_as_values(times, largest),
-        "relative": {
-            what: {f"{reader}, {question}": ratio for (reader, question), ratio in found.items()}
-            for what, found in ratios.items()
-        },
-    }
-    return figures, draw(title, curves, floor_bytes=DEFAULT_LIMITS.row_group_bound(columns)[0])
 
 
 def show_levels(commits: int, file_kib: int, seed: int) -> dict[str, Any]:
@@ -157,7 +104,6 @@ def show_levels(commits: int, file_kib: int, seed: int) -> dict[str, Any]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.read")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--picture", type=Path, help="write the curves to this SVG file, and one more for wide tables")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9, help="rounds of each question that count")
     parser.add_argument("--warm-ups", type=int, default=WARM_UPS, help="rounds of each question before")
@@ -170,18 +116,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--plan-every", type=int, default=1, help="commits between two plans of Lakewright's rule")
     parser.add_argument("--levels-commits", type=int, default=10_000, help="0: leave this part out")
     parser.add_argument("--levels-file-kib", type=int, default=64, help="median size of a commit's file")
-    parser.add_argument("--row-group-kib", nargs="*", type=int, default=SIZES_KIB, help="none: leave this part out")
-    parser.add_argument("--threshold-mib", type=int, default=128, help="bytes of each table of row groups of one size")
-    parser.add_argument(
-        "--extra-columns", nargs="*", type=int, default=[0], help="columns beside the seven; each a part"
-    )
     return parser.parse_args()
 
 
 def _run(spark: SparkSession | None, folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
     readers = [reader for reader in known_readers(spark) if reader.name in asked.readers]
     bench = Bench(readers, Rounds(asked.rounds, asked.warm_ups), folder, asked.seed)
-    figures: dict[str, Any] = {"streams": {}, "threshold": []}
+    figures: dict[str, Any] = {"streams": {}}
     if asked.levels_commits:
         figures["levels"] = show_levels(asked.levels_commits, asked.levels_file_kib, asked.seed)
     if spark is not None:
@@ -190,13 +131,6 @@ def _run(spark: SparkSession | None, folder: Path, asked: argparse.Namespace) ->
         for spec in default_streams(asked.commits, asked.file_kib, asked.target_kib):
             if spec.name in asked.streams:
                 figures["streams"][spec.name] = compare_rules(bench, spec, rules)
-    for extra in asked.extra_columns if asked.row_group_kib else ():
-        sizes = tuple(size * KIB for size in sorted(asked.row_group_kib))
-        found, picture = find_threshold(bench, ThresholdSpec(sizes, asked.threshold_mib * MIB, extra))
-        figures["threshold"].append(found)
-        if asked.picture:
-            name = f"{asked.picture.stem}-{found['columns']}-columns" if extra else asked.picture.stem
-            asked.picture.with_stem(name).write_text(picture)
     return figures
 
 

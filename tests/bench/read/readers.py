@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
-from tests.bench.read.rows import ROWS_PER_TICK, RowKind
+from tests.bench.read.rows import COLUMNS, ROWS_PER_TICK
 from tests.bench.rewrite.sides import CpuMeter
 from tests.support.duckdb_extensions import load_extension
 
@@ -43,12 +43,12 @@ class Query:
         return f"SELECT {self.select} FROM {table}" + (f" WHERE {self.where}" if self.where else "")
 
 
-def queries(kind: RowKind, rows: int) -> Sequence[Query]:
+def queries(rows: int) -> Sequence[Query]:
     """Return the questions to a table of so many rows; the range is a fiftieth of them."""
     point = rows // 3
     low, high = rows // 2 * ROWS_PER_TICK, (rows // 2 + rows // 50) * ROWS_PER_TICK
     sums = ("id", "account", "amount")
-    greatest = tuple(name for name in kind.columns if name not in sums)
+    greatest = tuple(name for name in COLUMNS if name not in sums)
     return (
         Query(
             "point",
@@ -78,7 +78,7 @@ def queries(kind: RowKind, rows: int) -> Sequence[Query]:
             "full",
             ", ".join([*(f"sum({name})" for name in sums), *(f"max({name})" for name in greatest)]),
             "",
-            kind.columns,
+            COLUMNS,
             None,
             lambda found: (
                 *(pc.sum(found[name]).as_py() for name in sums),

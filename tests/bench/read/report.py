@@ -7,7 +7,6 @@ from shared.policy.policy import MIB
 from tests.bench.read.measuring import Timed, Times, overall_ratio
 from tests.bench.read.row_groups import size_text
 from tests.bench.read.table import GrownTable
-from tests.bench.read.threshold import knee
 
 GOAL = 1.05
 """Ours over OPTIMIZE's, in time and in bytes."""
@@ -67,16 +66,6 @@ def goals(times: Times, grown: Mapping[str, GrownTable], name: str, reference: s
         f"{'met ' if ratio <= GOAL else 'MISS'} {what}: {ratio:.3f} x {grown[reference].title} (at most {GOAL})"
         for what, ratio in ratios.items()
     ]
-
-
-def curves(what: str, found: Mapping[tuple[str, str], Mapping[int, float]]) -> str:
-    """Return the times by size, relative to the best of each reader and question, and the knees."""
-    sizes = sorted({size for ratios in found.values() for size in ratios})
-    rows = [
-        (f"{reader}, {question}", *(f"{ratios[size]:.2f}" for size in sizes), size_text(knee(ratios)))
-        for (reader, question), ratios in found.items()
-    ]
-    return markdown((f"{what} over the best", *map(size_text, sizes), "knee"), rows)
 
 
 def times_as_values(times: Times, reference: str) -> list[dict[str, Any]]:

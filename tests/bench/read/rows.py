@@ -6,7 +6,6 @@
 
 import random
 from array import array
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,39 +20,22 @@ ROWS_PER_TICK = 1_000
 COLUMNS = ("id", "arrived", "account", "amount", "rate", "kind", "name")
 
 
-@dataclass(frozen=True, slots=True)
-class RowKind:
-    """Rows of one width: `extra` columns of random numbers beside the named ones; `accounts` as distinct values."""
-
-    extra: int = 0
-    accounts: int = ACCOUNTS
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of all columns."""
-        return COLUMNS + tuple(f"c{number:02d}" for number in range(self.extra))
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Types of all columns."""
-        return self.rows(0, 1, seed=0).schema
-
-    def rows(self, first: int, count: int, *, seed: int) -> pa.Table:
-        """Return the rows from number `first` on; `first` and `seed` determine all values."""
-        dice = random.Random(f"{seed}-{first}")
-        ids = pa.array(range(first, first + count), pa.int64())
-        jitter = _below(dice, count, JITTER * ROWS_PER_TICK)
-        values = {
+def rows_from(first: int, count: int, *, seed: int) -> pa.Table:
+    """Return the rows from number `first` on; `first` and `seed` determine all values."""
+    dice = random.Random(f"{seed}-{first}")
+    ids = pa.array(range(first, first + count), pa.int64())
+    jitter = _below(dice, count, JITTER * ROWS_PER_TICK)
+    return pa.table(
+        {
             "id": ids,
             "arrived": pc.add(pc.multiply(ids, pa.scalar(ROWS_PER_TICK, pa.int64())), jitter),
-            "account": _below(dice, count, self.accounts),
+            "account": _below(dice, count, ACCOUNTS),
             "amount": _below(dice, count, 1 << 31),
             "rate": pc.divide(_below(dice, count, 1 << 52).cast(pa.float64()), float(1 << 52)),
             "kind": pa.array(KINDS).take(_below(dice, count, len(KINDS))),
             "name": _names(dice, count),
         }
-        values |= {name: _below(dice, count, 1 << 62) for name in self.columns[len(COLUMNS) :]}
-        return pa.table(values)
+    )
 
 
 def _below(dice: random.Random, count: int, bound: int) -> pa.Array:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from shared.policy.policy import KIB
 from shared.table import PartitionKey
-from tests.bench.read.rows import RowKind
+from tests.bench.read.rows import rows_from
 
 SIGMA = 0.7
 """Of the lognormal distribution of the files' sizes: a twentieth of them are beyond three times the median."""
@@ -61,7 +61,6 @@ class Stream:
 
     spec: StreamSpec
     folder: Path
-    kind: RowKind
     files: tuple[SmallFile, ...]
 
     @property
@@ -88,33 +87,32 @@ def partition_of(day: str) -> PartitionKey:
 
 def make_stream(spec: StreamSpec, folder: Path, *, seed: int) -> Stream:
     """Write the files of a stream below `folder`, one row group each, as small commits leave them."""
-    dice, kind, first = random.Random(seed), RowKind(), 0
-    rows_per_file = spec.file_bytes / bytes_per_row(kind, folder)
+    dice, first = random.Random(seed), 0
+    rows_per_file = spec.file_bytes / bytes_per_row(folder)
     made: list[SmallFile] = []
     for number in range(spec.commits):
         count = max(20, int(rows_per_file * dice.lognormvariate(0, SIGMA)))
         day = (_FIRST_DAY + timedelta(number * spec.days // spec.commits)).isoformat()
         path = f"day={day}/part-{number:06d}-{dice.randbytes(8).hex()}.snappy.parquet"
-        rows = kind.rows(first, count, seed=seed)
-        size = write_file(folder / path, rows, rows_per_group=count)
+        rows = rows_from(first, count, seed=seed)
+        size = write_file(folder / path, rows)
         made.append(SmallFile(path, day, size, count, statistics(rows)))
         first += count
-    return Stream(spec, folder, kind, tuple(made))
+    return Stream(spec, folder, tuple(made))
 
 
-def bytes_per_row(kind: RowKind, folder: Path, *, dictionaries: bool | list[str] = True) -> float:
+def bytes_per_row(folder: Path) -> float:
     """Return the bytes that a row takes in a file of one row group."""
     sample = folder / "sample.parquet"
-    rows = kind.rows(0, _SAMPLE_ROWS, seed=0)
-    size = write_file(sample, rows, rows_per_group=_SAMPLE_ROWS, dictionaries=dictionaries)
+    size = write_file(sample, rows_from(0, _SAMPLE_ROWS, seed=0))
     sample.unlink()
     return size / _SAMPLE_ROWS
 
 
-def write_file(path: Path, rows: pa.Table, *, rows_per_group: int, dictionaries: bool | list[str] = True) -> int:
-    """Write one data file and return its size in bytes; `dictionaries`: the columns that may have one."""
+def write_file(path: Path, rows: pa.Table) -> int:
+    """Write one data file of one row group, and return its size in bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, path, compression="snappy", row_group_size=rows_per_group, use_dictionary=dictionaries)
+    pq.write_table(rows, path, compression="snappy", row_group_size=rows.num_rows)
     return path.stat().st_size
 
 

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from tests.bench.delta.table import PlayedTable
 from tests.bench.read.row_groups import Layout, layout_of
-from tests.bench.read.rows import RowKind
+from tests.bench.read.rows import rows_from
 from tests.bench.read.rules import Lakewright, Rule
 from tests.bench.read.stream import Stream, add_action, partition_of
 
@@ -17,6 +17,8 @@ CHECKPOINT_EVERY = 100
 """Commits between checkpoints by the writer, as deltalake does: Spark's snapshots would become slow without."""
 
 _DELTA_TYPES = {pa.int64(): "long", pa.float64(): "double", pa.string(): "string"}
+_COLUMNS = {field.name: _DELTA_TYPES[field.type] for field in rows_from(0, 1, seed=0).schema} | {"day": "string"}
+"""Delta types of all columns, the partition's included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,9 @@ class GrownTable:
     encoded: int | None = None
 
 
-def delta_columns(kind: RowKind) -> dict[str, str]:
-    """Return the Delta types of all columns, that of the partition included."""
-    return {field.name: _DELTA_TYPES[field.type] for field in kind.schema} | {"day": "string"}
-
-
 def grow(stream: Stream, rule: Rule, path: Path) -> GrownTable:
     """Commit the whole stream under a rule, and write a checkpoint, so that all readers find the log in one form."""
-    table = PlayedTable(path, {}, delta_columns(stream.kind))
+    table = PlayedTable(path, {}, _COLUMNS)
     began = time.monotonic()
     rule.begin(table, stream.spec.target_bytes)
     for index, file in enumerate(stream.files):
