@@ -101,16 +101,10 @@ def build_app(
     return create_app(build_services(settings), traces, on_task_end)
 
 
-def build_services(
-    settings: DeciderSettings,
-    actions: ActionRegistry = ACTIONS,
-    *,
-    with_formats: Callable[[StorageAccess], TableFormats] | None = None,
-) -> Services:
+def build_services(settings: DeciderSettings, actions: ActionRegistry = ACTIONS) -> Services:
     """Build every service. Raises InvalidInput for roots, addresses and tokens that cannot be used together.
 
-    actions: those that partitions are evaluated for. with_formats: makes the table formats that are read (None:
-    those of the settings).
+    actions: those that partitions are evaluated for.
     """
     require_credentials_beyond_loopback(settings.address.host, settings.access.credentials)
     boundary = build_boundary(settings.locations)
@@ -121,7 +115,7 @@ def build_services(
     saver = None if saved is None else RegistrySaver(saved, MergeMark(operations.redis))
     queue = build_queue(settings, operations, saver)
     access = StorageAccess(operations.read_meter, stores, boundary)
-    formats = table_formats(access, settings.locations.formats) if with_formats is None else with_formats(access)
+    formats = table_formats(access, settings.locations.formats)
     tables = build_tables(settings, operations, queue, (formats, actions), saver)
     requests = build_requests(settings, operations, queue, tables, boundary)
     background = build_background(settings, operations, queue, tables, requests)

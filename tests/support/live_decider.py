@@ -25,8 +25,6 @@ from decider.api.http_settings import StreamSlots
 from decider.api.services import Services
 from decider.background.discovery import DiscoveryLimits
 from decider.decide.actions import ACTIONS, ActionRegistry
-from decider.formats.registry import TableFormats
-from decider.formats.table_format import StorageAccess
 from decider.gateway.call_limits import CallLimits
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
@@ -48,11 +46,10 @@ NO_SWEEP_S = 86_400.0
 
 @dataclass(slots=True)
 class LiveDecider:
-    """One decider; `settings` are completed by a port (0: a free one), `with_formats` makes the formats it reads."""
+    """One decider; `settings` are completed by a port (0: a free one)."""
 
     settings: DeciderSettings
     actions: ActionRegistry = ACTIONS
-    with_formats: Callable[[StorageAccess], TableFormats] | None = None
     port: int = 0
     _server: uvicorn.Server | None = None
     _thread: threading.Thread | None = None
@@ -70,7 +67,7 @@ class LiveDecider:
         """Start; `stream_slots` and the background `tasks` replace those that were built; `traces` records requests."""
         # Standard output belongs to the command line that a test may run beside the decider.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
-        made = build_services(self.settings, self.actions, with_formats=self.with_formats)
+        made = build_services(self.settings, self.actions)
         http = made.http if stream_slots is None else replace(made.http, stream_slots=stream_slots)
         self.services = replace(made, http=http, background={**made.background, **(tasks or {})})
         config = uvicorn.Config(

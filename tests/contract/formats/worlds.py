@@ -15,7 +15,6 @@ from shared.formats.iceberg.names import COMMIT_KEY
 from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin
 from tests.support.iceberg_folder import IcebergFolder
-from tests.support.toy_format import LOG, ToyFormat, ToyTable
 from tests.support.unity_server import UnityServer
 
 
@@ -149,47 +148,6 @@ class NamedDeltaWorld(DeltaWorld):
         self.format = NamedDeltaFormat(path)
 
 
-class ToyWorld:
-    """A toy table."""
-
-    folder = LOG
-    frozen: Mapping[str, str] = {"toy.frozen": "1"}
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.format: TableFormat = ToyFormat(access())
-        self._table = ToyTable(path)
-        self._uuid = ""
-
-    def create(self, uuid: str, configuration: Mapping[str, str] | None = None) -> None:
-        self._uuid = uuid
-        self._table.create(uuid, **(configuration or {}))
-
-    def append(self, sizes: Sequence[int]) -> None:
-        self._table.commit(added=[self._table.write(["x" * (size - 1)]) for size in sizes])
-
-    def delete(self) -> None:
-        self._table.commit(removed=self._oldest(1))
-
-    def configure(self, configuration: Mapping[str, str]) -> None:
-        self._table.commit(metadata={"uuid": self._uuid, "configuration": dict(configuration)})
-
-    def rewrite(self, job: str, token: int) -> None:
-        gone = self._oldest(2)
-        rows = [row for one in gone for row in (self.path / one["path"]).read_text().splitlines()]
-        self._table.commit(added=[self._table.write(rows)], removed=gone, data_change=False, mark=mark(job, token))
-
-    def _oldest(self, number: int) -> list[dict[str, Any]]:
-        return [{"path": path, "size": size, "rows": 1} for path, size in list(self._table.live().items())[:number]]
-
-    def lose(self, oldest: int) -> None:
-        for version in self._table.versions()[:oldest]:
-            (self.path / LOG / f"{version:010d}.json").unlink()
-
-    def drop(self) -> None:
-        shutil.rmtree(self.path)
-
-
 class IcebergWorld:
     """An Iceberg table without a catalog, of one format version and partition spec."""
 
@@ -232,7 +190,6 @@ class IcebergWorld:
 WORLDS: Mapping[str, Callable[[Path], FormatWorld]] = {
     "delta": DeltaWorld,
     "delta by a name of Unity": NamedDeltaWorld,
-    "toy": ToyWorld,
     "iceberg v1": partial(IcebergWorld, format_version=1, spec="none"),
     "iceberg v1 by day": partial(IcebergWorld, format_version=1, spec="day"),
     "iceberg v2": partial(IcebergWorld, format_version=2, spec="none"),
