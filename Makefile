@@ -123,9 +123,8 @@ setup-qbeast: setup # environment of the Qbeast actor in .cache/qbeast; LAKEWRIG
 stress: setup ## 5,000 random lives of the queue instead of 100 (EXAMPLES=n for another number)
 	@LAKEWRIGHT_STRESS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout=0 tests/property/test_queue_machine.py $(ARGS)
 
-copies: setup ## copies of row groups: 200 random tables, a cluster, all contract tests with copying forced
+copies: setup ## copies of row groups: 200 random tables, all contract tests with copying forced
 	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --long contracts --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)
-	@$(BIN)/pytest --long copies -q tests/integration/test_copy_on_cluster.py $(ARGS)
 	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --long contracts --timeout=0 -q -s -m spark tests/contract $(ARGS)
 
 # Engines whose versions the locked environment cannot hold as well live in one of their own; the hashes of versions

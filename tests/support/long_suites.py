@@ -19,7 +19,6 @@ TARGETS: Mapping[str, str] = {
     "care": "test-care",
     "cluster": "test-cluster",
     "contracts": "test-contracts",
-    "copies": "copies",
     "crashes": "test-crashes",
     "iceberg": "test-iceberg",
     "images": "test-images",

@@ -15,17 +15,26 @@ from typing import Any, Self
 
 import httpx
 import psutil
+import pyspark
 
 from actor.jvm.java import find_java
 from services.paths import java_search
 from tests.soak.disk import wrapper_of_namespace
-from tests.support.copy_on_cluster import spark_home
 from tests.support.stack import free_port
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 HOST = "127.0.0.1"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+def spark_home(folder: Path) -> Path:
+    """Return a Spark whose workers write below `folder`: they write beside their programs."""
+    home = folder / "home"
+    home.mkdir()
+    for name in ("bin", "jars", "sbin"):
+        (home / name).symlink_to(Path(pyspark.__file__).parent / name)
+    return home
 
 
 @dataclass(slots=True)
