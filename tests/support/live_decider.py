@@ -42,6 +42,11 @@ POLICY = parse_policy("target-file-size=256kb,min-input-files=4,max-job-wait=off
 """Small enough that files of a few kilobytes are worth merging."""
 
 NO_SWEEP_S = 86_400.0
+LOG = (
+    *(structlog.processors.add_log_level, structlog.dev.set_exc_info),
+    structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+)
+"""Failures without the values of every frame, which take longer to print than most tests run."""
 
 
 @dataclass(slots=True)
@@ -66,7 +71,7 @@ class LiveDecider:
     ) -> Self:
         """Start; `stream_slots` and the background `tasks` replace those that were built; `traces` records requests."""
         # Standard output belongs to the command line that a test may run beside the decider.
-        structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
+        structlog.configure(LOG, logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
         made = build_services(self.settings, self.actions)
         http = made.http if stream_slots is None else replace(made.http, stream_slots=stream_slots)
         self.services = replace(made, http=http, background={**made.background, **(tasks or {})})
