@@ -145,34 +145,6 @@ async def test_a_table_made_again_that_is_longer_already_is_not_folded_onto_the_
         await world.expect_exact()
 
 
-async def test_a_log_that_was_cleaned_up_behind_the_cursor_is_rebuilt(redis_url: str) -> None:
-    async with in_world(redis_url, of=FollowedWorld) as world:
-        world.log.add(files(partition(1), 1))
-        await world.decider.follower.follow(TABLE)
-        for number in range(20):
-            world.log.add(files(partition(1), 1, number))
-        world.log.oldest = 15
-        world.now_ms += TRUSTED_MS
-        await world.decider.follower.follow(TABLE)
-        await world.expect_exact()
-
-
-async def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_brings_them(
-    redis_url: str,
-) -> None:
-    async with in_world(redis_url, of=FollowedWorld) as world:
-        world.log.add(files(partition(1), 8))
-        await world.decider.follower.follow(TABLE)
-        assert len(await world.jobs()) == 1
-        off = TableMetadata("u-1", DT, {"lakewright.enabled": "false"})
-        world.log.add(metadata=off, data_change=False)
-        await world.decider.follower.follow(TABLE)
-        assert await world.jobs() == []
-        world.log.add(metadata=META, data_change=False)
-        await world.decider.follower.follow(TABLE)
-        assert len(await world.jobs()) == 1
-
-
 @pytest.mark.parametrize("before", [replace(POLICY, enabled=False), replace(POLICY, min_input_files=20)])
 async def test_a_changed_default_of_the_service_reaches_idle_partitions(redis_url: str, before: Policy) -> None:
     async with in_world(redis_url, of=FollowedWorld) as world:

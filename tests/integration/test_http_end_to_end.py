@@ -1,7 +1,6 @@
 """Events in, decisions and jobs out, over real HTTP with a real Redis and tables that `deltalake` wrote."""
 
 import json
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,34 +93,6 @@ def test_a_record_of_a_newer_release_is_shown_as_unreadable_and_hides_nothing(de
     assert (newest["version"], newest["partition_key"]) == (raw["v"], raw["partition"])
     assert "cannot read" in newest["message"]
     assert decider.get(f"/v1/tables/{name}")["last_decision"] == newest
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_dropped_doubled_and_shuffled_events_change_nothing_after_one_sweep(
-    decider: LiveDecider, lake: Path, seed: int
-) -> None:
-    chaos = random.Random(seed)
-    table = WrittenTable(lake / "orders", seed=seed)
-    decider.post("/v1/events", table.event(0))
-    events: list[int] = []
-    for _ in range(25):
-        table.append()
-        events += [table.version] * chaos.choice((0, 0, 0, 1, 1, 1, 1, 2, 2, 3))
-        if chaos.random() < 0.2:
-            table.delete(chaos.choice(table.days))
-            events.append(table.version)
-        chaos.shuffle(events)
-        while events and chaos.random() < 0.7:
-            decider.post("/v1/events", table.event(events.pop()))
-    for version in events:
-        decider.post("/v1/events", table.event(version))
-    decider.sweep()
-    name = only_table(decider)
-    status = decider.get(f"/v1/tables/{name}")
-    assert status["state"]["version"] == table.version
-    assert decider.partitions(name) == table.count_files()
-    assert status["state"]["rebuilds"] == 0
-    assert len(decider.get("/v1/tables")["tables"]) == 1
 
 
 def test_a_forged_event_costs_at_most_a_look(decider: LiveDecider, lake: Path) -> None:

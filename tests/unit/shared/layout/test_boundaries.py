@@ -267,12 +267,6 @@ def test_groups_that_just_fill_a_job_are_all_in_it(room: int, groups: int, is_cu
     assert (len(made.groups), made.is_truncated) == (groups, is_cut)
 
 
-def test_the_mode_of_a_group_is_major_if_it_takes_a_file_of_the_top_level() -> None:
-    policy = replace(TEN, tolerance=Fraction(0))
-    assert [group.mode for group in plan(PARTITION, files_of(9, 9, 9), policy).groups] == [RewriteMode.MINOR]
-    assert [group.mode for group in plan(PARTITION, files_of(10, 45, 46), policy).groups] == [RewriteMode.MAJOR]
-
-
 def test_what_is_made_of_settled_bytes_says_so() -> None:
     policy = replace(TEN, tolerance=Fraction(0))
     mixed = [*files_of(9, 9), DataFile("s", 9, PARTITION, tags={IDLE_COMPACTED_TAG: "1"})]

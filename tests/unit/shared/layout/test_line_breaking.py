@@ -12,28 +12,10 @@ def anything(*_: int) -> bool:
     return True
 
 
-def test_a_row_is_broken_where_its_outputs_come_nearest_to_the_target() -> None:
-    # Whoever fills one output after the other takes 60 + 30, then 70 + 40, and 60 is left.
-    assert break_row([60, 30, 70, 40, 60], LEVELS, anything) == [range(2), range(3, 5)]
-
-
-def test_a_file_that_fits_nowhere_stays_alone_and_is_no_gap_in_an_output() -> None:
-    assert break_row([50, 50, 74, 50, 50], LEVELS, anything) == [range(2), range(3, 5)]
-
-
 def test_nothing_to_merge_gives_no_runs() -> None:
     assert break_row([], LEVELS, anything) == []
     assert break_row([10], LEVELS, anything) == []
     assert break_row([10, 10], LEVELS, lambda *_: False) == []
-
-
-def test_no_output_exceeds_twice_the_target() -> None:
-    assert break_row([74] * 3, LEVELS, lambda *output: output[2] > 2) == []
-
-
-def test_among_equal_ways_the_one_that_rewrites_less_is_taken() -> None:
-    # 70 + 74 is 44 over the target: farther than 30 and 26 below it.
-    assert break_row([70, 74], LEVELS, anything) == []
 
 
 def test_an_output_is_measured_by_the_size_that_its_table_leads_to_expect() -> None:

@@ -21,20 +21,6 @@ def test_bounds_are_rounded_up_once_so_that_a_file_on_a_bound_is_above_it() -> N
         assert size_levels.level(size_levels.floors[level] - 1) == level - 1
 
 
-def test_top_level_must_reach_the_whole_target() -> None:
-    size_levels = Policy().size_levels
-    assert size_levels.required_bytes(5) == 128 * MIB
-    assert size_levels.required_bytes(4) == 16 * MIB
-    assert not size_levels.permits_rewrite(size_levels.level(20 * MIB), 127 * MIB, 50, 8)
-    assert size_levels.permits_rewrite(size_levels.level(20 * MIB), 128 * MIB, 2, 8)
-
-
-def test_too_few_inputs_below_the_target_are_not_worth_a_job() -> None:
-    size_levels = Policy().size_levels
-    assert not size_levels.permits_rewrite(size_levels.level(KIB), 7 * KIB, 7, 8)
-    assert size_levels.permits_rewrite(size_levels.level(KIB), 8 * KIB, 8, 8)
-
-
 def test_fitted_levels_rise_from_the_typical_size_to_the_target_in_equal_steps() -> None:
     floors = build_size_levels(512 * MIB, 8, Fraction(3, 4), typical_file_bytes=4 * MIB).floors
     assert floors[-3:-1] == (4 * MIB, 47_453_133), "two steps of the root of 128"
