@@ -18,7 +18,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
-from tests.support.duckdb_delta import scan
+from tests.support.duckdb_extensions import scan
 from tests.support.forced_copies import NEVER_COPIES
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from actor.jvm.scala import jvm_session
 from tests.support.aged_table import forget_logs
 from tests.support.checkpoint_rows import checkpoint_rows, lines
 from tests.support.delta_lab import DeltaLab
-from tests.support.duckdb_delta import scan
+from tests.support.duckdb_extensions import scan
 
 pytestmark = pytest.mark.spark
 

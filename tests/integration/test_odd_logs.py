@@ -16,12 +16,14 @@ from decider.state.effective_policy import PolicyDefaults
 from decider.store.tables.table_state import TableStateStore
 from decider.tracking.drift_check import DEFAULT_EVERY_MS, MAX_MISSES
 from decider.tracking.tracker import TableTracker
+from shared.jobs.payload import JobPayload
+from shared.layout.planner import plan
 from shared.policy.policy import MIB
 from shared.table import DataFile, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.counted_files import count_live_files
 from tests.support.defaults import Alone
 from tests.support.memory_log import CHECKPOINT_EVERY, MemoryLog
-from tests.support.timed_world import DT, POLICY, World, in_world, partition
+from tests.support.timed_world import DT, POLICY, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis
 
@@ -228,3 +230,74 @@ async def test_what_this_process_has_seen_is_rebuilt_at_once_when_it_is_repeated
         odd.write_odd(kind)
         assert kind in await odd.follow()
         assert await odd.is_exact()
+
+
+PARTITION = partition(1)
+
+
+def small(name: object) -> DataFile:
+    return DataFile(f"small-{name}", MIB // 2, PARTITION)
+
+
+async def is_exact(world: World) -> bool:
+    live = count_live_files((await world.log.snapshot()).files, POLICY)
+    stored = {
+        key: state async for key, state in TableStateStore(world.queue).iterate_partitions(TABLE.id) if state.files
+    }
+    return stored == live
+
+
+async def sweep_after_the_interval(world: World) -> str:
+    world.now_ms += DEFAULT_EVERY_MS + 1
+    return (await world.decider.follower.follow(TABLE)).rescan
+
+
+async def test_live_files_added_again_later_are_found_and_the_job_that_they_led_to_plans_nothing(
+    redis_url: str,
+) -> None:
+    async with in_world(redis_url) as world:
+        world.log.has_checksums = True
+        files = [small(number) for number in range(4)]
+        world.log.add(files)
+        await world.decider.follow()
+        assert await world.jobs() == []
+        world.log.add(files)
+        world.decider = world.new_decider()
+        await world.decider.follow()
+        assert not await is_exact(world)
+
+        (job,) = await world.jobs()
+        payload = JobPayload.decode(job.payload)
+        live = (await world.log.snapshot()).files
+        assert plan(PARTITION, live, payload.policy).groups == (), "the actor plans on what is live"
+        assert (await sweep_after_the_interval(world)).startswith("drift")
+        assert await is_exact(world)
+
+
+async def test_a_file_removed_again_later_and_a_strangers_file_are_found_and_the_missing_job_comes(
+    redis_url: str,
+) -> None:
+    async with in_world(redis_url) as world:
+        world.log.has_checksums = True
+        files = [small(number) for number in range(9)]
+        world.log.add(files)
+        world.log.add(removed=[removal(files[0])])
+        world.log.add([small(10), small(11)])
+        world.log.add(removed=[removal(one) for one in files[1:4]])
+        await world.decider.follow()
+        world.decider = world.new_decider()
+        for gone in (files[0], small("stranger")):
+            world.log.add(removed=[removal(gone)])
+            assert (await world.decider.follower.follow(TABLE)).rescan.startswith("drift")
+            assert await is_exact(world)
+
+
+async def test_more_removals_than_there_were_files_are_rebuilt_at_once(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
+        files = [small(number) for number in range(2)]
+        world.log.add(files)
+        await world.decider.follow()
+        world.log.add(removed=[removal(small(f"stranger-{number}")) for number in range(3)])
+        followed = await world.decider.follower.follow(TABLE)
+        assert followed.rescan == "the log removed files that the state never held"
+        assert await is_exact(world)

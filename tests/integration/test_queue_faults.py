@@ -13,7 +13,7 @@ from shared.queue import admin_commands, audit, commands, keys, queries
 from shared.queue.command import Command
 from shared.queue.model import Claim, FinishOutcome, HeartbeatStatus, JobState, Scope
 from shared.retry import RetryPolicy
-from tests.support.proxy import Fate
+from tests.support.proxy import Fate, Proxy
 from tests.support.queue_calls import (
     CALLS,
     FIRST,
@@ -32,22 +32,37 @@ from tests.support.queue_executors import EXECUTORS, Executor
 from tests.support.queue_invariants import every_queued_job_is_reachable
 from tests.support.queue_state import State, read_state
 from tests.support.redis_server import RedisServer
-from tests.support.reply_thief import ReplyThief
 from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
 
 
-class Thief(ReplyThief):
-    """Lets others act between the call whose reply is lost and its repetition, which waits for its connection's end."""
+class Thief(Proxy):
+    """`steal(n)` swallows the next n replies, each with its connection, before which others may act `meanwhile`."""
 
     meanwhile: Callable[[], object] | None = None
 
+    def __init__(self, target_port: int) -> None:
+        self._lock = threading.Lock()
+        self.left_to_steal = 0
+        super().__init__(target_port)
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def steal(self, replies: int = 1) -> None:
+        with self._lock:
+            self.left_to_steal = replies
+
     def fate(self, *, is_reply: bool) -> Fate:
-        fate = super().fate(is_reply=is_reply)
-        if fate is Fate.END and self.meanwhile is not None:
+        with self._lock:
+            if not is_reply or self.left_to_steal == 0:
+                return Fate.PASS
+            self.left_to_steal -= 1
+        if self.meanwhile is not None:
             self.meanwhile()
-        return fate
+        return Fate.END
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 A proxy ends TLS, because the server of the tests has none.
 """
 
+import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,10 +19,25 @@ from shared.queue import queries
 from shared.retry import RetryPolicy
 from tests.support.certificates import Authority
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-from tests.support.tls_proxy import TlsProxy
 
 pytestmark = pytest.mark.redis
+
+
+class TlsProxy(Proxy):
+    """Takes connections whose client has a certificate of the authority."""
+
+    def __init__(self, target_port: int, authority: Authority) -> None:
+        issued = authority.issue("server")
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(issued.certificate, issued.key)
+        self._context.load_verify_locations(authority.certificate)
+        self._context.verify_mode = ssl.CERT_REQUIRED
+        super().__init__(target_port)
+
+    def opened(self, client: socket.socket) -> socket.socket:
+        return self._context.wrap_socket(client, server_side=True)
 
 
 @pytest.fixture

@@ -11,18 +11,19 @@ from typing import Any
 import httpx
 import pytest
 
-from decider.storage.numbered_objects import NumberedObjects
+from decider.storage.numbered_objects import CONDITION_CHECK, NumberedObjects
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
 from decider.store.registry.registry_document import SavedEntry
 from decider.store.registry.saved_registry import SavedRegistry
-from shared.errors import RetryableError
+from shared.errors import PermanentError, RetryableError
 from shared.paths.store_options import StoreOptions
 from shared.queue import keys
 from tests.support.go_programs import MINIO
 from tests.support.live_decider import LiveDecider, WrittenTable, deciders
 from tests.support.minio import Minio
 from tests.support.redis_server import RedisServer
+from tests.support.s3_server import S3Server
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -265,3 +266,36 @@ def test_of_writers_to_an_s3_server_none_loses_a_change(tmp_path: Path) -> None:
             return set((await writers[0].save({})).entries)
 
         assert asyncio.run(write()) == {f"table/t{number}" for number in range(12)}
+
+
+CHANGE = {"table/a": SavedEntry(1, {"id": "a", "name": "a"})}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    made = S3Server("state")
+    yield made
+    made.close()
+
+
+def saved_at(server: S3Server, folder: str) -> SavedRegistry:
+    stores = ObjectStores(StoreOptions({"s3://": server.options()}))
+    return SavedRegistry(NumberedObjects(stores, f"s3://state/{folder}", ReadMeter()), lambda: 1)
+
+
+def test_a_store_that_replaces_what_it_should_create_is_refused(server: S3Server) -> None:
+    server.gate.deaf = "/state/deaf/"
+    saved = saved_at(server, "deaf")
+    for _ in range(2):
+        with pytest.raises(PermanentError, match="s3://state/deaf: the store replaces objects"):
+            asyncio.run(saved.save(CHANGE))
+    assert server.keys("state") == [f"deaf/{CONDITION_CHECK}"]
+
+
+def test_a_store_is_checked_once_by_each_process(server: S3Server) -> None:
+    saved = saved_at(server, "kept")
+    asyncio.run(saved.save(CHANGE))
+    asyncio.run(saved.save({"table/b": SavedEntry(1, {"id": "b", "name": "b"})}))
+    checks = [one for one in server.gate.seen if one.path == f"/state/kept/{CONDITION_CHECK}"]
+    assert len(checks) == 2
+    assert asyncio.run(saved_at(server, "kept").save({})).generation == 2

@@ -214,3 +214,19 @@ def test_the_doctor_finds_a_redis_that_cannot_save(own_redis_server: RedisServer
     found = {finding.check: finding for finding in check_redis(own_redis_server.url)}
     assert found["redis durability"].status is FindingLevel.FAIL
     assert "MISCONF" in found["redis durability"].what
+
+
+def test_a_durable_redis_that_does_not_evict_is_found_well(redis_url: str) -> None:
+    findings = check_redis(redis_url)
+    assert [finding.check for finding in findings] == ["redis", "redis durability", "redis eviction", "clock"]
+    assert all(finding.status is FindingLevel.OK for finding in findings), findings
+
+
+def test_a_redis_that_forgets_is_found_out(own_redis_server: RedisServer) -> None:
+    with own_redis_server.client() as client:
+        client.config_set("appendonly", "no")
+        client.config_set("maxmemory-policy", "allkeys-lru")
+    status = {finding.check: finding.status for finding in check_redis(own_redis_server.url)}
+    assert status["redis durability"] is FindingLevel.FAIL
+    assert status["redis eviction"] is FindingLevel.FAIL
+    assert status["redis"] is FindingLevel.OK

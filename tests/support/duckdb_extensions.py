@@ -1,12 +1,20 @@
-"""DuckDB's extensions from their packages: nothing is fetched or installed."""
+"""DuckDB with its extensions from their packages: nothing is fetched or installed."""
 
 from importlib import import_module
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 
 def load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     """Load an extension whose package is installed."""
     folder = Path(next(iter(import_module(f"duckdb_extension_{name}").__path__)))
     connection.execute(f"LOAD '{folder / 'extensions' / f'v{duckdb.__version__}' / f'{name}.duckdb_extension'}'")
+
+
+def scan(table: Path, where: str = "true") -> pa.Table:
+    """Return the rows of a Delta table that a condition leaves."""
+    with duckdb.connect(config={"autoinstall_known_extensions": False, "threads": 1}) as connection:
+        load_extension(connection, "delta")
+        return connection.execute(f"SELECT * FROM delta_scan('{table}') WHERE {where}").to_arrow_table()
