@@ -2,8 +2,8 @@
 
 A mutant is a table of a file in `changes/`, one file per area, whose head names the source: `["path".name]`. It is
 called `area.name`. The old line is written without its indentation and must be found exactly once in its source, or be
-the first such line below the line `after`. A mutant that no longer applies is an error, because it shows nothing any
-more.
+the first such line below the line `after`. The rule that it breaks is stated where the name of its test does not say
+it. A mutant that no longer applies is an error, because it shows nothing any more.
 """
 
 import ast
@@ -82,7 +82,7 @@ def _mutant(name: str, file: str, entry: object) -> Mutant:
         raise ValueError(f'{name} of {file} is no mutant; expected ["path".name]')  # noqa: TRY004 - of a file's text
     if unknown := entry.keys() - _KEYS:
         raise ValueError(f"{name} has unknown keys {sorted(unknown)}; expected some of {sorted(_KEYS)}")
-    if missing := {"old", "new", "rule", "tests"} - entry.keys():
+    if missing := {"old", "new", "tests"} - entry.keys():
         raise ValueError(f"{name} lacks {sorted(missing)}")
     tests = entry["tests"]
     if not isinstance(tests, list) or not tests:
@@ -93,7 +93,7 @@ def _mutant(name: str, file: str, entry: object) -> Mutant:
         file=file,
         old=str(entry["old"]),
         new=str(entry["new"]),
-        rule=str(entry["rule"]),
+        rule=str(entry.get("rule") or tests[0].partition("::test_")[2].replace("_", " ")),
         tests=tuple(map(str, tests)),
         after=None if after is None else str(after),
     )

@@ -66,7 +66,7 @@ def test_a_line_that_is_there_twice_is_reported_apart_by_one_above_it(tmp_path: 
     assert replace(ONE, after="def less(a, b):").mutated(twice).startswith("def less(a, b):\n    return a <= b\n")
 
 
-HEAD, WHOLE = '["code.py".a]\n', 'old = ""\nnew = ""\nrule = ""\ntests = ["t"]\n'
+HEAD, WHOLE = '["code.py".a]\n', 'old = ""\nnew = ""\ntests = ["t"]\n'
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,12 @@ def test_an_entry_that_is_not_complete_is_refused(tmp_path: Path, text: str, exp
     (tmp_path / "area.toml").write_text(text)
     with pytest.raises(ValueError, match=expected):
         load(tmp_path)
+
+
+def test_a_rule_is_that_of_the_tests_name_unless_it_is_stated(tmp_path: Path) -> None:
+    entries = [
+        f'["code.py".{name}]\nold = ""\nnew = ""\n{rule}tests = ["t.py::test_less_is_less"]\n'
+        for name, rule in (("a", ""), ("b", 'rule = "Less is not equal."\n'))
+    ]
+    (tmp_path / "area.toml").write_text("".join(entries))
+    assert [mutant.rule for mutant in load(tmp_path)] == ["less is less", "Less is not equal."]
