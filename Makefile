@@ -57,9 +57,6 @@ test-all: setup ## what CI runs: each test once, but for the suites of hours; wh
 		wait $$beside || failed="$$failed coverage"; cat .cache/core.log; \
 		if [ -n "$$failed" ]; then echo "[test-all] failed:$$failed"; exit 1; fi
 
-nightly: setup ## all suites and benches, and one report, into artifacts/everything (TO=folder, ONLY=regex); a day
-	@$(BIN)/python -m tests.support.everything $(if $(TO),--to $(TO)) $(if $(ONLY),--only '$(ONLY)')
-
 # The tests of the core: what lies beside it, and the suites that hold its laws, with one seed: a branch that only some
 # seeds take needs a test of its own. In CI they run here alone.
 CORE := tests/unit/shared tests/unit/actor tests/unit/decider/decide tests/unit/decider/state tests/property \
@@ -93,6 +90,20 @@ ENV.properties := LAKEWRIGHT_HYPOTHESIS_PROFILE=nightly
 SUITE.proofread := --timeout=0 -q -s tests/property/test_proofreading.py
 ENV.proofread = LAKEWRIGHT_PROOFREAD_EXAMPLES=$(or $(EXAMPLES),1000) LAKEWRIGHT_PROOFREAD_SEED=$(or $(SEED),1)
 SUITE.spark-cluster := --long spark-cluster --timeout=0 -q -s tests/spark_cluster
+
+# Every suite that CI does not run, and every bench. What fails, or has no end, does not keep the others from running.
+NIGHTLY = test-all $(patsubst %,test-%,$(filter-out $(LONG),$(SUITES)) page qbeast attacks images cluster) \
+	coverage scan copies interop mutants stress load chaos soak $(BENCHES:%=bench-%)
+COUNTS := [0-9]+ (failed|passed|skipped|error|errors|deselected)
+
+nightly: setup ## all suites and benches, and one report, into artifacts/everything (TO=folder, ONLY=regex); a day
+	@to=$(or $(TO),artifacts/everything); mkdir -p $$to; limit=$$(command -v timeout >/dev/null && echo timeout 3h); status=0; \
+		printf '| target | exit code | seconds | tests |\n|---|---|---|---|\n' >$$to/report.md; \
+		for target in $(NIGHTLY); do echo $$target | grep -qE '$(or $(ONLY),.)' || continue; began=$$(date +%s); \
+			$$limit $(MAKE) --no-print-directory $$target ONLY= JSON=$$to/$$target.json >$$to/$$target.log 2>&1; code=$$?; \
+			counts=$$(grep -E '$(COUNTS).* in [0-9]' $$to/$$target.log | tail -n 1 | grep -oE '$(COUNTS)' | paste -sd , -); \
+			echo "| $$target | $$code | $$(($$(date +%s) - began)) | $$counts |" | tee -a $$to/report.md; \
+			[ $$code = 0 ] || status=1; done; exit $$status
 
 test-%: setup ## one suite of long tests
 	@$(if $(SUITE.$*),,$(error there is no suite $*: take one of $(SUITES)))

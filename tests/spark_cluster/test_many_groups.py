@@ -8,14 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.bench.spark_cluster import Files, Sizes, figures, measure
 from tests.support import spark_events
 from tests.support.iceberg_rest_lake import SCHEMA
 from tests.support.large_files import contents, everything, left_behind
 from tests.support.many_files import linked
 from tests.support.outside import own_commits
 from tests.support.spark_world import World
-from tests.support.stack import Process
 from tests.support.waiting import until
 
 pytestmark = [
@@ -91,16 +89,3 @@ def test_groups_of_an_iceberg_table_are_spread_over_both_executors(
     after = world.lake.catalog.load_table(name).scan()
     assert len(list(after.plan_files())) == ICEBERG_GROUPS
     assert sorted(after.to_arrow()["id"].to_pylist()) == rows
-
-
-def test_the_benchmark_measures_every_figure(world: World, many: Process, many_files: Path) -> None:
-    costs = measure(world, many, Files(many_files, FILES_OF_GROUP, "1mb"), Sizes(rounds=1, jobs=1, warm_up=GROUPS // 4))
-    print(figures(costs))
-    for executors, (costs_by_way,) in costs.items():
-        assert costs_by_way.keys() == {"copied", "encoded"}
-        for cost in costs_by_way.values():
-            assert cost.total_s > cost.writing_s > 0
-            assert cost.committing_s > 0
-            assert min(cost.driver_cpu_s, cost.executors_cpu_s) > 0
-            assert 0 < cost.at_once <= executors
-            assert 1 / executors <= cost.busiest <= 1
