@@ -188,8 +188,9 @@ def test_a_tables_key_of_another_type_is_named_and_neither_the_table_nor_others_
 
         until("the other is followed", lambda: seen()[others]["version"] == other.version)
         until("its own is known", lambda: seen()[name]["error"] or seen()[name]["version"] == table.version)
-        assert seen()[name]["refusal"] is None
-        assert seen()[name]["error"] == "" or f"the key {key} is a" in seen()[name]["error"]
+        shown = seen()[name]
+        assert shown["refusal"] is None
+        assert shown["error"] == "" or f"the key {key} is a" in shown["error"]
         client.rename(key, "moved-away")
     decider.sweep()
     assert (seen()[name]["version"], seen()[name]["error"]) == (table.version, "")
