@@ -57,6 +57,10 @@ class TableSummary:
         left = max(0, self.backlog_bytes - change.bytes_rewritten) if moved.excess.files > 0 else 0
         return replace(moved, backlog_bytes=left)
 
+    def before(self, added: PartitionStats) -> "TableSummary":
+        """Return the summary before a commit added these files; its excess has no meaning."""
+        return self._moved(EMPTY_STATS - added, NO_EXCESS, 0)
+
     def _moved(self, change: PartitionStats, excess: Excess, last_rewrite_ms: int) -> "TableSummary":
         return replace(
             self,

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import type { LayoutPointView } from '../src/api/schema';
 import { perHour } from '../src/views/overview/per-hour';
 import { parseLimit, quotaShare, tenantShares } from '../src/views/queue/tenant-shares';
 import { alignedCurves } from '../src/views/table/aligned-curves';
+import { ascendingTimes, mergedPoints } from '../src/views/table/layout-points';
 import { formatProperties, parseProperties } from '../src/views/table/properties-text';
 import { shadeOf } from '../src/views/table/shades';
 
@@ -73,6 +75,22 @@ describe('charts', () => {
       [1, 1, 3],
       [null, 7, 7],
     ]);
+  });
+
+  test('a chart grows by newer points, and a version that is read again replaces the earlier reading', () => {
+    const point = (version: number, files: number) => ({ version, files }) as LayoutPointView;
+    const merged = mergedPoints([point(1, 1), point(2, 2)], [point(2, 5), point(3, 6)], 2);
+    expect(merged.map(one => [one.version, one.files])).toEqual([
+      [2, 5],
+      [3, 6],
+    ]);
+    expect(mergedPoints([point(1, 1)], [], 9)).toHaveLength(1);
+  });
+
+  test('times never go back, whatever the clocks of writers show', () => {
+    const at = ['2026-01-01T00:00:10Z', '2026-01-01T00:00:05Z', null, '2026-01-01T00:00:20Z'];
+    const seconds = ascendingTimes(at.map(one => ({ at: one })));
+    expect(seconds.map(one => one - (seconds[0] ?? 0))).toEqual([0, 0, 0, 10]);
   });
 
   test('shades are seven steps', () =>
