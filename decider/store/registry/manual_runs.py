@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import WatchError
 
 from decider.store.redis.redis_errors import translate_redis_errors
+from decider.store.redis.watched_transaction import watched_transaction
 from shared.queue import keys
 from shared.table import TableId
 from shared.typed_json import from_json, to_json
@@ -40,18 +40,16 @@ class ManualRunStore:
     @translate_redis_errors
     async def replace(self, table: TableId, before: ManualRunRecord | None, now: ManualRunRecord) -> bool:
         """Store a request; False if another decider has changed the record since it was read as `before`."""
-        pipe: Any
-        async with self._redis.pipeline(transaction=True) as pipe:
-            await pipe.watch(keys.manual_run(table))
-            if _decoded(await pipe.get(keys.manual_run(table))) != before:
+        key = keys.manual_run(table)
+
+        async def write(pipe: Any) -> bool:
+            if _decoded(await pipe.get(key)) != before:
                 return False
             pipe.multi()
-            pipe.set(keys.manual_run(table), to_json(now))
-            try:
-                await pipe.execute()
-            except WatchError:
-                return False
-        return True
+            pipe.set(key, to_json(now))
+            return True
+
+        return await watched_transaction(self._redis, (key,), write)
 
 
 def decode_manual_run(raw: bytes | str) -> ManualRunRecord:

@@ -15,12 +15,11 @@ from rich.text import Text
 
 from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import CallFailed, segment
-from services.cli.decider_parts import decider_parts
+from services.cli.decider_parts import decider_parts, local_formats
 from services.cli.locations import is_location, location_of
 from services.cli.name_values import name_values
 from services.cli.render import Output, counted, mean, size, time_span
 from services.cli.visible_console import VisibleConsole
-from services.settings import format_options, store_options
 from services.visible_text import visible
 from shared.policy.policy import Policy
 
@@ -136,11 +135,7 @@ def _examine(
 
     with decider_parts():
         from decider.api.routes.what_if import what_if_view  # noqa: PLC0415 - optional
-        from decider.formats.registry import table_formats  # noqa: PLC0415
-        from decider.formats.table_format import StorageAccess  # noqa: PLC0415
         from decider.state.effective_policy import resolve_unregistered  # noqa: PLC0415
-        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
-        from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from decider.whatif import examination as parts  # noqa: PLC0415
         from decider.whatif.comparison import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, CostModel  # noqa: PLC0415
         from decider.whatif.recorded_filters import parse_filters  # noqa: PLC0415
@@ -152,8 +147,7 @@ def _examine(
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=VisibleConsole(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
-        access = StorageAccess(ReadMeter(), ObjectStores(store_options()))
-        log = table_formats(access, format_options()).open(location)
+        log = local_formats().open(location)
 
         async def read() -> TableTrace:
             found = await read_history(
