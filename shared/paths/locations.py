@@ -42,6 +42,7 @@ _BLOB_HOST = re.compile(r"([a-z0-9-]{1,63})\.(?:blob|dfs)\.(core(?:\.[a-z0-9-]+)
 """An account of Azure's storage, by either of its two services; the clouds differ in what follows `core`."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _PLAIN = "!$&'()*+,;=:@~"
