@@ -28,7 +28,6 @@ class World:
 
     def __init__(self, ice: "IcebergLab", version: int = 2, granularity: str = "file") -> None:
         self.ice = ice
-        self.version = version
         properties = MERGE_ON_READ | {"write.delete.granularity": granularity}
         self.table = ice.create("t", version=version, properties=properties)
         for number in range(4):
@@ -56,9 +55,8 @@ class World:
     def ids(self) -> list[int]:
         """Return the ids that every reader finds, and that no file is left which nothing refers to."""
         rows = [row[0] for row in self.ice.rows(self.table)]
-        if self.version < 3:  # Neither pyiceberg nor DuckDB reads vectors, or row ids.
-            seen = read_by_others(self.ice, self.table)
-            assert seen["pyiceberg"] == seen["duckdb"] == seen["spark"]
+        seen = read_by_others(self.ice, self.table)
+        assert seen["pyiceberg"] == seen["duckdb"] == seen["spark"]
         assert self.ice.files_on_disk(self.table) == self.ice.known_files(self.table)
         return rows
 

@@ -52,10 +52,8 @@ def test_the_page_lists_each_stage_that_the_code_names_and_otherwise_figures_of_
     listed = listed_stages()
     assert len(set(listed)) == len(listed)
     assert set(STAGES) <= set(listed)
-    kinds = tuple(f"{kind}_" for kind in ACTIONS.table_kinds)
-    assert [
-        stage for stage in set(listed) - set(STAGES) if not stage.startswith((*kinds, "encoded_", "conflicted_"))
-    ] == []
+    kinds, reasons = tuple(f"{kind}_" for kind in ACTIONS.table_kinds), ("encoded_", "conflicted_")
+    assert [stage for stage in set(listed) - set(STAGES) if not stage.startswith((*kinds, *reasons))] == []
 
 
 def test_every_counter_is_exported_and_every_stage_before_it_is_first_counted() -> None:

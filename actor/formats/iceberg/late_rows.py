@@ -138,6 +138,7 @@ class IcebergRowHider:
         found = {
             one.path: one
             for then, now in changed
+            if hidden[then.path]
             for one in _new(then, now)
             if {*hidden[then.path]}.intersection(self._rows(then.path, [one]))
         }
@@ -161,9 +162,10 @@ class IcebergRowHider:
         except BaseException:
             self._files.delete([one.path for one in written])
             raise
-        own, rests = written[: len(late)], tuple(written[len(late) :])
-        with_first = [rests, *[()] * len(late)]
-        made = [_as_committed(one, (new, *rest)) for one, new, rest in zip(late, own, with_first, strict=False)]
+        own, rests = written[: len(late)], written[len(late) :]
+        made = [
+            _as_committed(one, (new, *(rests if one is late[0] else ()))) for one, new in zip(late, own, strict=True)
+        ]
         return {one.live.group: one for one in made}
 
 
