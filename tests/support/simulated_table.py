@@ -149,3 +149,13 @@ def boxed(file: RowFile) -> BoxedFile:
     """Return a file as the planner sees it."""
     data = DataFile(file.name, file.size_bytes, WHOLE_TABLE, rows=len(file.rows), deleted_rows=file.deleted)
     return BoxedFile(data, file.box, file.cell)
+
+
+def holds(outer: Box, inner: Box) -> bool:
+    """Return whether a box has no part outside of another."""
+    return all(low <= first and end <= high for (low, high), (first, end) in zip(outer, inner, strict=True))
+
+
+def overlap(one: Box, other: Box) -> bool:
+    """Return whether two boxes have a point in common."""
+    return all(low < end and first < high for (low, high), (first, end) in zip(one, other, strict=True))

@@ -56,16 +56,6 @@ def hull_of_points(points: Iterable[Point]) -> Box:
     return tuple((min(numbers), max(numbers) + 1) for numbers in zip(*points, strict=True))
 
 
-def holds(outer: Box, inner: Box) -> bool:
-    """Return whether a box has no part outside of another."""
-    return all(low <= first and end <= high for (low, high), (first, end) in zip(outer, inner, strict=True))
-
-
 def has_one_key(box: Box) -> bool:
     """Return whether all rows of a box are equal in all columns."""
     return all(high - low == 1 for low, high in box)
-
-
-def overlap(one: Box, other: Box) -> bool:
-    """Return whether two boxes have a point in common."""
-    return all(low < end and first < high for (low, high), (first, end) in zip(one, other, strict=True))

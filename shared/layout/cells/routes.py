@@ -35,13 +35,6 @@ class Fork:
 Route = CellOutput | Fork
 
 
-def outputs_of(route: Route) -> list[CellOutput]:
-    """Return the outputs from the left to the right, which is how they are numbered."""
-    if isinstance(route, CellOutput):
-        return [route]
-    return outputs_of(route.left) + outputs_of(route.right)
-
-
 def find_route(
     operation: CellOperation, points: Sequence[Point], files: Sequence[BoxedFile], sizes: CellSizes
 ) -> Route:

@@ -25,6 +25,8 @@ from tests.bench.limits import Limit, exit_code
 
 CASES = (
     Case("uniform"),
+    Case("a commit late", lag=1),
+    Case("four commits late", lag=4),
     Case("zipf", "zipf"),
     Case("ascending", "ascending"),
     Case("drifting", "drifting"),
@@ -36,7 +38,7 @@ CASES = (
 )
 LONG = Case("20,000 commits", commits=20_000)
 
-DESIGNED = {
+PROMISED = {
     "uniform": (5.4, 0.92),
     "zipf": (5.6, 0.81),
     "ascending": (4.9, 1.01),
@@ -44,7 +46,7 @@ DESIGNED = {
     "three columns": (5.4, 0.99),
     "20,000 commits": (10.4, 0.93),
 }
-"""Bytes rewritten per byte written, and bytes that ranges read, at which cells were worth building; within a tenth."""
+"""What is promised: bytes rewritten per byte written, and bytes that ranges read, each within a tenth."""
 
 COLUMNS = ("rule", "rewritten", "ranges read", "files opened", "points read", "runs", "dearest", "/ median", "files")
 
@@ -56,9 +58,9 @@ def rules_of(case: Case, *, is_searched: bool) -> list[str]:
     return [*(SEARCHED if is_searched else RULES)]
 
 
-def played(case: Case, names: list[str], lag: int) -> dict[str, Played]:
+def played(case: Case, names: list[str]) -> dict[str, Played]:
     """Play one case in a process of its own."""
-    return play(case, {name: (SEARCHED | RULES)[name] for name in names}, lag)
+    return play(case, {name: (SEARCHED | RULES)[name] for name in names}, points=4 if case is LONG else 16)
 
 
 def show(console: Console, case: Case, found: Mapping[str, Played]) -> None:
@@ -89,11 +91,11 @@ def limits(case: Case, found: Mapping[str, Played]) -> list[Limit]:
         Limit(f"{case.title}: dearest run, in targets", ours.dearest_targets, 2.0),
         Limit(f"{case.title}: bytes rewritten", ours.amplification, 2 + log2(max(2, ours.cells))),
     ]
-    if case.title in DESIGNED:
-        rewritten, reads = DESIGNED[case.title]
+    if case.title in PROMISED:
+        rewritten, reads = PROMISED[case.title]
         shown += [
-            Limit(f"{case.title}: bytes rewritten over the design's", ours.amplification / rewritten, 1.1),
-            Limit(f"{case.title}: bytes read over the design's", ours.reads.bytes / reads, 1.1),
+            Limit(f"{case.title}: bytes rewritten over what is promised", ours.amplification / rewritten, 1.1),
+            Limit(f"{case.title}: bytes read over what is promised", ours.reads.bytes / reads, 1.1),
         ]
     return shown
 
@@ -101,7 +103,6 @@ def limits(case: Case, found: Mapping[str, Played]) -> list[Limit]:
 def main() -> int:
     """Play all cases; exit code 1 if a figure is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lag", type=int, default=1, help="commits between a decision and its run, for every rule")
     parser.add_argument("--only", default="", help="play the cases whose title has this text")
     parser.add_argument("--search", action="store_true", help="play each rule with other parameters, too")
     parser.add_argument("--svg", type=Path, help="draw the first case that is played")
@@ -111,11 +112,11 @@ def main() -> int:
     began = time.monotonic()
     cases = [case for case in (*CASES, LONG) if asked.only in case.title]
     checked: list[Limit] = []
-    document: dict[str, object] = {"lag_commits": asked.lag}
+    document: dict[str, object] = {}
     with ProcessPoolExecutor() as pool:
         # The longest first.
         futures = {
-            case.title: pool.submit(played, case, rules_of(case, is_searched=asked.search), asked.lag)
+            case.title: pool.submit(played, case, rules_of(case, is_searched=asked.search))
             for case in sorted(cases, key=lambda case: -case.commits)
         }
         for case in cases:
@@ -127,7 +128,7 @@ def main() -> int:
                 asked.svg.write_text(draw(f"{case.title}: {case.commits:,} commits of T/16", found, case.commits))
     for limit in checked:
         console.print(str(limit))
-    console.print(f"lag {asked.lag} commits, {time.monotonic() - began:.0f} s")
+    console.print(f"{time.monotonic() - began:.0f} s")
     if asked.json:
         document["limits"] = [{**asdict(limit), "is_met": limit.is_met} for limit in checked]
         asked.json.write_text(json.dumps(document, indent=2) + "\n")

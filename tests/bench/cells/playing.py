@@ -26,6 +26,8 @@ class Case:
     commits: int = 1000
     commit_rows: int = 64
     updated: int = UPDATED_ROWS
+    lag: int = 0
+    """Commits between a decision and its run, for every rule."""
     is_copied: bool = False
     """Deletes by writing files again without order, as copy-on-write does, and not by vectors."""
 
@@ -84,11 +86,11 @@ class _Player:
     starts_at: int | None = None
     dice: random.Random = field(default_factory=lambda: random.Random(8))
 
-    def commit(self, number: int, commit: Commit, case: Case, lag: int) -> None:
+    def commit(self, number: int, commit: Commit, case: Case) -> None:
         written = self._written(commit, case)
         self.played.written_bytes += written * ROW_BYTES
         if self.rule.is_due() and self.starts_at is None:
-            self.starts_at = number + lag
+            self.starts_at = number + case.lag
         if self.starts_at == number:
             self.starts_at = None
             if spent := self.rule.run():
@@ -118,8 +120,8 @@ class _Player:
         return [(file.box, len(file.rows)) for file in self.rule.table.files.values()]
 
 
-def play(case: Case, rules: Mapping[str, Rule], lag: int, points: int = 16) -> dict[str, Played]:
-    """Play one case; `lag`: commits between a decision and its run, `points`: how often reads are measured."""
+def play(case: Case, rules: Mapping[str, Rule], points: int = 16) -> dict[str, Played]:
+    """Play one case; `points`: how often reads are measured."""
     made = stream(case.kind, case.commits, case.commit_rows, case.columns, updated=case.updated)
     players = {
         name: _Player(rule(SimulatedTable(made.points), TARGET_ROWS, case.commit_rows)) for name, rule in rules.items()
@@ -127,7 +129,7 @@ def play(case: Case, rules: Mapping[str, Rule], lag: int, points: int = 16) -> d
     measured = {case.commits * at // points for at in range(1, points + 1)}
     for number, commit in enumerate(made.commits, 1):
         for player in players.values():
-            player.commit(number, commit, case, lag)
+            player.commit(number, commit, case)
         if number in measured:
             _measure(number, made.points, [*players.values()])
     for player in players.values():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
-from shared.layout.cells.boxes import Point, hull_of_points, overlap
+from shared.layout.cells.boxes import Point, hull_of_points
 from shared.layout.cells.runs import sizes_of_run
 from shared.layout.sort_planner import plan_sort
 from shared.partitions import WHOLE_TABLE
@@ -14,7 +14,7 @@ from shared.policy.policy import Policy
 from shared.table import DataFile
 from tests.bench.cells.hilbert import BITS, along_curve, hilbert_index
 from tests.bench.cells.reads import evenly
-from tests.support.simulated_table import ROW_BYTES, Cells, RowFile, SimulatedTable
+from tests.support.simulated_table import ROW_BYTES, Cells, RowFile, SimulatedTable, overlap
 
 
 class Clustering(Protocol):

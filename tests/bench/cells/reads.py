@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from shared.layout.cells.boxes import Box, Point, hull_of_points, overlap
+from shared.layout.cells.boxes import Box, Point, hull_of_points
 from tests.bench.cells.hilbert import along_curve
+from tests.support.simulated_table import overlap
 
 SHARES = (0.001, 0.01, 0.1)
 """Shares of the rows that a range has, in one column or in the first two together."""
