@@ -97,9 +97,9 @@ def test_whatever_is_written_and_deleted_runs_are_bounded_keep_all_rows_and_come
             run(cells)
     rest(cells)
     for node, files in _by_node(cells).items():
-        live = [file for file in files if file.live_bytes and file.size_bytes <= cells.sizes.run_bytes]
-        if not node.parts and sum(file.live_bytes for file in live) > cells.sizes.cell_bytes:
-            assert has_one_key(hull(file.box for file in live)), "no cell is too large"
+        rewritable = [file for file in files if file.live_bytes and file.size_bytes <= cells.sizes.run_bytes]
+        if not node.parts and sum(file.live_bytes for file in rewritable) > cells.sizes.cell_bytes:
+            assert has_one_key(hull(file.box for file in rewritable)), "no cell is too large"
 
 
 def _by_node(cells: Cells) -> dict[Node, list[BoxedFile]]:
@@ -141,6 +141,21 @@ def test_a_table_that_was_never_clustered_is_cut_in_both_columns(kind: str) -> N
     for column in (0, 1):
         met = [sum(file.box[column][0] <= point[column] < file.box[column][1] for file in files) for point in points]
         assert sum(met) / len(met) < len(files) / 3, f"column {column}"
+
+
+def test_columns_that_ascend_together_make_a_flat_tree() -> None:
+    made = stream("together", 400, 16, 2)
+    cells = new_table(made.points, 2 * TARGET_ROWS)
+    for commit in made.commits:
+        cells.table.append(commit.added)
+        if cells.is_due():
+            run(cells)
+    level, depth = [cells.tree()], 0
+    while level := [part for node in level for part in node.parts]:
+        depth += 1
+    leaves = sum(not node.parts for node in cells.tree().nodes())
+    assert leaves > 50
+    assert depth <= 2 * log2(leaves)
 
 
 def divided(dice: random.Random, columns: int, cuts: int) -> list[Box]:

@@ -39,6 +39,16 @@ def ascending(dice: random.Random, commits: int, rows: int, columns: int) -> lis
     ]
 
 
+def together(dice: random.Random, commits: int, rows: int, columns: int) -> list[Point]:
+    """All columns are times, and ascend together."""
+    step = RANGE // (commits + 2)
+    return [
+        tuple(commit * step + dice.randrange(2 * step) for _ in range(columns))
+        for commit in range(commits)
+        for _ in range(rows)
+    ]
+
+
 def drifting(dice: random.Random, commits: int, rows: int, columns: int) -> list[Point]:
     """Each commit's rows lie near one center, which jumps now and then."""
     center = [dice.random() for _ in range(columns)]
@@ -50,7 +60,7 @@ def drifting(dice: random.Random, commits: int, rows: int, columns: int) -> list
     return points
 
 
-MAKERS: dict[str, Maker] = {"uniform": uniform, "zipf": zipf, "ascending": ascending, "drifting": drifting}
+MAKERS: dict[str, Maker] = {one.__name__: one for one in (uniform, zipf, ascending, together, drifting)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class BoxedFile:
     def deleted_bytes(self) -> int:
         """The part of its size that is its deleted rows."""
         rows = self.file.rows
-        return self.size_bytes * self.file.deleted_rows // rows if rows else 0
+        return self.size_bytes * min(self.file.deleted_rows, rows) // rows if rows else 0
 
     @property
     def live_bytes(self) -> int:

@@ -8,12 +8,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from shared.layout.cells.boxes import Box, Point, Span, hull_of_points
+from shared.layout.cells.boxes import Box, Point, hull_of_points
 from shared.layout.cells.operations import BoxedFile, CellOperation, CellSizes, CellWork
 from shared.layout.cells.tree import Cut, Node
 
 EVEN_SHARE = 0.25
 """Share of the rows on the smaller side from which a cut counts as even."""
+
+NEIGHBORS = 2
+"""Cells on both sides of one, in a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,9 @@ def find_route(
         return _down(operation.node, points, piece)
     if operation.work is CellWork.SPLIT:
         most = sizes.cell_bytes * len(points) / known
-        return _Split(points, files, most, piece).route(operation.node.box, points, is_first=True)
+        return _Split(points, files, most, piece, NEIGHBORS * rewritten).route(
+            operation.node.box, points, is_first=True
+        )
     return _end(operation.node)
 
 
@@ -70,12 +75,13 @@ def _down(node: Node, points: Sequence[Point], piece: float) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """Division of the rows of one cell; `most` and `piece` are numbers of points."""
+    """Division of the rows of one cell; `most` and `piece` are numbers of points, `near_bytes` about its neighbors'."""
 
     points: Sequence[Point]
     files: Sequence[BoxedFile]
     most: float
     piece: float
+    near_bytes: int
 
     def route(self, box: Box, points: Sequence[Point], *, is_first: bool = False) -> Route:
         """Cut at medians while a part is larger than a cell, and each side keeps about a piece."""
@@ -90,9 +96,8 @@ class _Split:
 
     def _cut(self, points: Sequence[Point]) -> Cut | None:
         """Return an even cut in the column in which the rows reach farthest, else the most even; None for one key."""
-        spans = hull_of_points(points)
         cuts = []
-        for column in sorted(range(len(spans)), key=lambda one: self._reach(one, spans[one]), reverse=True):
+        for column in self._columns(hull_of_points(points)):
             share, at = _median(sorted(point[column] for point in points))
             cuts.append((share, Cut(column, at)))
             if share >= EVEN_SHARE:
@@ -100,14 +105,20 @@ class _Split:
         share, cut = max(cuts, key=lambda one: one[0])
         return cut if share else None
 
-    def _reach(self, column: int, span: Span) -> tuple[int, int]:
-        """Return how much of the table a span meets: bytes by the boxes of files, then rows of this operation.
+    def _columns(self, spans: Box) -> list[int]:
+        """Return first the columns in which a box meets about the most bytes of the table, by the boxes of its files.
 
-        Boxes are all alike, and mean nothing, in a table that was never clustered.
+        About means that the neighbors of the cell make no difference: columns that ascend together are not cut in
+        turns, which would make a tree as deep as it has cells. Of these columns first the one in which the box has the
+        most rows of the operation, because the boxes of a table that was never clustered are all alike.
         """
-        low, high = span
-        met = (file for file in self.files if file.box[column][0] < high and file.box[column][1] > low)
-        return sum(file.size_bytes for file in met), sum(low <= point[column] < high for point in self.points)
+        met, rows = [], []
+        for column, (low, high) in enumerate(spans):
+            boxes = ((*file.box[column], file.size_bytes) for file in self.files)
+            met.append(sum(size_bytes for first, end, size_bytes in boxes if first < high and end > low))
+            rows.append(sum(low <= point[column] < high for point in self.points))
+        least = max(met) - self.near_bytes
+        return sorted(range(len(spans)), key=lambda column: (met[column] < least, -rows[column]))
 
 
 def _median(numbers: Sequence[int]) -> tuple[float, int]:
