@@ -24,39 +24,47 @@ class RowFile:
     cell: Box | None = None
     level: int = 0
     deleted: int = 0
-    is_new: bool = False
+    known: BoxedFile | None = None
 
     @property
     def size_bytes(self) -> int:
         return len(self.rows) * ROW_BYTES
 
+    @property
+    def boxed(self) -> BoxedFile:
+        """The file as the planner sees it."""
+        if self.known is None or self.known.file.deleted_rows != self.deleted:
+            file = DataFile(self.name, self.size_bytes, WHOLE_TABLE, rows=len(self.rows), deleted_rows=self.deleted)
+            self.known = BoxedFile(file, self.box, self.cell)
+        return self.known
+
 
 @dataclass(slots=True)
 class SimulatedTable:
-    """Live files over the rows of a whole stream; what others write is new."""
+    """Live files over the rows of a whole stream."""
 
     points: list[Point]
     files: dict[str, RowFile] = field(default_factory=dict)
     is_live: bytearray = field(default_factory=bytearray)
     file_of: list[RowFile | None] = field(default_factory=list)
+    new: list[RowFile] = field(default_factory=list)
+    """What others wrote since the last run."""
     names: int = 0
 
     def __post_init__(self) -> None:
         self.is_live = bytearray(len(self.points))
         self.file_of = [None] * len(self.points)
 
-    def append(self, rows: Sequence[int]) -> RowFile:
+    def append(self, rows: Sequence[int]) -> None:
         """Commit new rows as one file."""
         for row in rows:
             self.is_live[row] = 1
-        return self.add(rows, is_new=True)
+        self.new.append(self.add(rows))
 
-    def add(self, rows: Sequence[int], *, cell: Box | None = None, level: int = 0, is_new: bool = False) -> RowFile:
+    def add(self, rows: Sequence[int], *, cell: Box | None = None, level: int = 0) -> RowFile:
         """Add a file of live rows."""
         self.names += 1
-        file = RowFile(
-            f"f{self.names:07d}", list(rows), hull_of_points(self.points[row] for row in rows), cell, level, 0, is_new
-        )
+        file = RowFile(f"f{self.names:07d}", list(rows), hull_of_points(self.points[row] for row in rows), cell, level)
         self.files[file.name] = file
         for row in rows:
             self.file_of[row] = file
@@ -99,7 +107,7 @@ class Cells:
     """The last tree: most runs change no cell."""
 
     def is_due(self) -> bool:
-        new = [file for file in self.table.files.values() if file.is_new]
+        new = self.table.new
         return is_run_due(len(new), sum(file.size_bytes for file in new), self.left_bytes, self.sizes)
 
     def tree(self) -> Node:
@@ -109,7 +117,7 @@ class Cells:
         return self.trees[cells]
 
     def boxed(self) -> list[BoxedFile]:
-        return [boxed(file) for file in self.table.files.values()]
+        return [file.boxed for file in self.table.files.values()]
 
     def plan(self) -> CellRun:
         return plan_run(self.tree(), self.boxed(), self.sizes)
@@ -119,8 +127,7 @@ class Cells:
         run, files = self.plan(), self.boxed()
         for operation in run.operations:
             self.carry_out(operation, files)
-        for file in self.table.files.values():
-            file.is_new = False
+        self.table.new.clear()
         self.left_bytes = self.plan().due_bytes
         return sum(operation.size_bytes for operation in run.operations)
 
@@ -143,12 +150,6 @@ class Cells:
             (left if self.table.points[row][column] < at else right).append(row)
         self.write(route.left, left)
         self.write(route.right, right)
-
-
-def boxed(file: RowFile) -> BoxedFile:
-    """Return a file as the planner sees it."""
-    data = DataFile(file.name, file.size_bytes, WHOLE_TABLE, rows=len(file.rows), deleted_rows=file.deleted)
-    return BoxedFile(data, file.box, file.cell)
 
 
 def holds(outer: Box, inner: Box) -> bool:

@@ -104,6 +104,7 @@ class _Player:
             touched: Counter[RowFile] = Counter(table.file_of[row] for row in commit.deleted)
             table.delete(commit.deleted)
             rows += table.take(touched)
+            table.new = [file for file in table.new if file not in touched]
             self.dice.shuffle(rows)
         else:
             table.delete(commit.deleted)

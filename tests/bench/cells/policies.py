@@ -163,7 +163,7 @@ def fixed_curve(points: Sequence[Point]) -> list[int]:
         ranks.append(rank)
     if columns == 1:
         return [point[0] for point in points]
-    return [hilbert_index(one, BITS) for one in zip(*ranks, strict=True)]
+    return [hilbert_index(one) for one in zip(*ranks, strict=True)]
 
 
 def optimize(every: int) -> Rule:

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.bench.cells.hilbert import hilbert_index
+from tests.bench.cells.hilbert import CHUNK, hilbert_index
 from tests.bench.cells.picture import draw
 from tests.bench.cells.playing import Case, Played, play
 from tests.bench.cells.policies import RULES
@@ -20,11 +20,13 @@ def played() -> dict[str, Played]:
     return play(SHORT, RULES, points=4)
 
 
-@pytest.mark.parametrize("columns", [2, 3])
-def test_the_curve_visits_each_position_once_and_moves_by_one(columns: int) -> None:
-    row = sorted(product(range(8), repeat=columns), key=lambda at: hilbert_index(at, 3))
-    assert [hilbert_index(at, 3) for at in row] == [*range(8**columns)]
-    assert {sum(abs(a - b) for a, b in zip(*step, strict=True)) for step in pairwise(row)} == {1}
+@pytest.mark.parametrize(("columns", "chunks"), [(2, 1), (3, 1), (2, 2)])
+def test_the_curve_visits_each_position_once_and_moves_by_one(columns: int, chunks: int) -> None:
+    side = 1 << CHUNK * chunks
+    row = sorted(product(range(side), repeat=columns), key=lambda at: hilbert_index(at, chunks))
+    assert hilbert_index(row[0], chunks) == 0
+    assert hilbert_index(row[-1], chunks) == side**columns - 1
+    assert all(sum(abs(a - b) for a, b in zip(*step, strict=True)) == 1 for step in pairwise(row))
 
 
 def test_a_layout_compared_with_itself_reads_the_same_and_one_without_order_more() -> None:
