@@ -10,7 +10,7 @@ RANGES = 1000
 """Quantiles of a column, at most: Delta's default."""
 
 CHUNK = 5
-"""Bits of a coordinate that are looked up at once."""
+"""Bits of a coordinate that are read from a table at once."""
 
 BITS = 2 * CHUNK
 MASK = (1 << CHUNK) - 1
@@ -38,7 +38,7 @@ def _bounds(values: Sequence[int]) -> list[int]:
 def hilbert_index(position: Sequence[int], chunks: int = 2) -> int:
     """Return where a position is on the curve; each coordinate has so many chunks of bits.
 
-    The steps are those of C. Hamilton, Compact Hilbert Indices, 2006; a chunk of them is looked up.
+    The steps are those of C. Hamilton, Compact Hilbert Indices, 2006; a chunk of them is remembered.
     """
     index, entry, direction = 0, 0, 0
     for shift in range(CHUNK * (chunks - 1), -1, -CHUNK):
