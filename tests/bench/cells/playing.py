@@ -31,6 +31,11 @@ class Case:
     is_copied: bool = False
     """Deletes by writing files again without order, as copy-on-write does, and not by vectors."""
 
+    @property
+    def written_rows(self) -> int:
+        """Rows that a commit writes: with copies, those of as many full files as it updates rows."""
+        return self.commit_rows + self.updated * TARGET_ROWS * self.is_copied
+
 
 @dataclass(slots=True)
 class Played:
@@ -125,7 +130,7 @@ def play(case: Case, rules: Mapping[str, Rule], points: int = 16) -> dict[str, P
     """Play one case; `points`: how often reads are measured."""
     made = stream(case.kind, case.commits, case.commit_rows, case.columns, updated=case.updated)
     players = {
-        name: _Player(rule(SimulatedTable(made.points), TARGET_ROWS, case.commit_rows)) for name, rule in rules.items()
+        name: _Player(rule(SimulatedTable(made.points), TARGET_ROWS, case.written_rows)) for name, rule in rules.items()
     }
     measured = {case.commits * at // points for at in range(1, points + 1)}
     for number, commit in enumerate(made.commits, 1):
