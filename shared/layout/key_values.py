@@ -22,14 +22,19 @@ _SIGN = 1 << 63
 
 def key_range(low: object, high: object, type_name: str) -> KeyRange | None:
     """Return the range of a file from its bounds in the log; None where there is none, or it is not of this type."""
+    least, greatest = number_of(low, type_name), number_of(high, type_name)
+    return None if least is None or greatest is None or greatest < least else (least, greatest)
+
+
+def number_of(value: object, type_name: str) -> int | None:
+    """Return the number of a value in the log; None where there is none, or it is not of this type."""
     convert = _converter(type_name)
-    if convert is None or low is None or high is None:
+    if convert is None or value is None:
         return None
     try:
-        least, greatest = convert(low), convert(high)
+        return convert(value)
     except (ValueError, TypeError, ArithmeticError, InvalidOperation):
         return None
-    return (least, greatest) if least <= greatest else None
 
 
 def is_sortable(type_name: str) -> bool:

@@ -1,0 +1,141 @@
+"""Routes of the rows of an operation: a nested choice by cuts, with one output at each end.
+
+The rows are known by a sample of points that has the least and the greatest number of each column; every row has an
+output, whatever the sample left out. The row decides: a row with a number below a cut goes to its left.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shared.layout.cells.boxes import Box, Point, hull_of_points
+from shared.layout.cells.operations import BoxedFile, CellOperation, CellSizes, CellWork
+from shared.layout.cells.tree import Cut, Node
+
+EVEN_SHARE = 0.25
+"""Share of the rows on the smaller side from which a cut counts as even."""
+
+NEIGHBORS = 2
+"""Cells on both sides of one, in a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellOutput:
+    """One output; `cell` is the box of its cell, None if its rows wait at an inner node."""
+
+    cell: Box | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Two ways for rows: those below the cut, and all others."""
+
+    cut: Cut
+    left: "Route"
+    right: "Route"
+
+
+Route = CellOutput | Fork
+
+
+def find_route(
+    operation: CellOperation, points: Sequence[Point], files: Sequence[BoxedFile], sizes: CellSizes
+) -> Route:
+    """Return where the rows of an operation go.
+
+    points: of the files that it knows, at least one. files: all live files of the table.
+    """
+    rewritten, known = (max(1, sum(file.live_bytes for file in of)) for of in (operation.files, operation.known))
+    piece = sizes.piece_bytes * len(points) / rewritten
+    if operation.work is CellWork.DOWN:
+        return _down(operation.node, points, piece)
+    if operation.work is CellWork.SPLIT:
+        most = sizes.cell_bytes * len(points) / known
+        return _Split(points, files, most, piece, NEIGHBORS * rewritten).route(
+            operation.node.box, points, is_first=True
+        )
+    return _end(operation.node)
+
+
+def _end(node: Node) -> CellOutput:
+    return CellOutput(None if node.parts else node.box)
+
+
+def _down(node: Node, points: Sequence[Point], piece: float) -> Route:
+    """Move rows down as far as both sides of a cut keep a piece, or there are two; `piece` is a number of points."""
+    while node.cut is not None:
+        left, right = _divided(points, node.cut)
+        if left and right:
+            if min(len(left), len(right)) < piece and len(points) < 2 * piece:
+                break
+            return Fork(node.cut, _down(node.parts[0], left, piece), _down(node.parts[1], right, piece))
+        node = node.parts[0] if left else node.parts[1]
+    return _end(node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """Division of the rows of one cell; `most` and `piece` are numbers of points, `near_bytes` about its neighbors'."""
+
+    points: Sequence[Point]
+    files: Sequence[BoxedFile]
+    most: float
+    piece: float
+    near_bytes: int
+
+    def route(self, box: Box, points: Sequence[Point], *, is_first: bool = False) -> Route:
+        """Cut at medians while a part is larger than a cell, and each side keeps about a piece."""
+        if not is_first and (len(points) <= self.most or len(points) < 2 * self.piece):
+            return CellOutput(box)
+        cut = self._cut(points)
+        if cut is None:
+            return CellOutput(box)
+        parts = Node(box).divide(cut)
+        left, right = (self.route(part.box, side) for part, side in zip(parts, _divided(points, cut), strict=True))
+        return Fork(cut, left, right)
+
+    def _cut(self, points: Sequence[Point]) -> Cut | None:
+        """Return an even cut in the column in which the rows reach farthest, else the most even; None for one key."""
+        cuts = []
+        for column in self._columns(hull_of_points(points)):
+            share, at = _median(sorted(point[column] for point in points))
+            cuts.append((share, Cut(column, at)))
+            if share >= EVEN_SHARE:
+                break
+        share, cut = max(cuts, key=lambda one: one[0])
+        return cut if share else None
+
+    def _columns(self, spans: Box) -> list[int]:
+        """Return first the columns in which a box meets about the most bytes of the table, by the boxes of its files.
+
+        About means that the neighbors of the cell make no difference: columns that ascend together are not cut in
+        turns, which would make a tree as deep as it has cells. Of these columns first the one in which the box has the
+        most rows of the operation, because the boxes of a table that was never clustered are all alike.
+        """
+        met, rows = [], []
+        for column, (low, high) in enumerate(spans):
+            boxes = ((*file.box[column], file.size_bytes) for file in self.files)
+            met.append(sum(size_bytes for first, end, size_bytes in boxes if first < high and end > low))
+            rows.append(sum(low <= point[column] < high for point in self.points))
+        least = max(met) - self.near_bytes
+        return sorted(range(len(spans)), key=lambda column: (met[column] < least, -rows[column]))
+
+
+def _median(numbers: Sequence[int]) -> tuple[float, int]:
+    """Return the most even cut of ascending numbers, and the share of its smaller side, which is 0 if all are equal."""
+    middle = numbers[len(numbers) // 2]
+    above = numbers[min(bisect_right(numbers, middle), len(numbers) - 1)]
+    return max((_smaller_share(numbers, at), at) for at in (middle, above))
+
+
+def _smaller_share(numbers: Sequence[int], at: int) -> float:
+    below = bisect_left(numbers, at)
+    return min(below, len(numbers) - below) / len(numbers)
+
+
+def _divided(points: Iterable[Point], cut: Cut) -> tuple[list[Point], list[Point]]:
+    left: list[Point] = []
+    right: list[Point] = []
+    for point in points:
+        (left if point[cut.column] < cut.at else right).append(point)
+    return left, right
