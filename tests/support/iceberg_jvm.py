@@ -160,13 +160,26 @@ class IcebergJvm:
 
     def rewrite_as_others(self, table: Any, path: str) -> None:
         """Rewrite a file as Spark does: the output gets the sequence number of the snapshot that was read."""
+        read, current = self._live(table, path), table.currentSnapshot()
+        change = table.newRewrite().validateFromSnapshot(current.snapshotId())
+        change.dataSequenceNumber(current.sequenceNumber())
+        change.deleteFile(read.task.file())
+        change.addFile(self._like(read, visible(read)))
+        change.commit()
+
+    def drop(self, table: Any, path: str) -> None:
+        """Remove a data file as an engine does that deletes all of its rows; its delete files stay."""
+        change = table.newDelete()
+        change.deleteFile(self._live(table, path).task.file())
+        change.commit()
+
+    def _live(self, table: Any, path: str) -> LiveInput:
+        """Return a live file with its task."""
         loaded = JavaTable(self.classes, table, "file:///t")
         current, file = loaded.refresh().current, self.inputs(table)[path].file
         assert current is not None
         (read,) = loaded.live(current, [FileGroup(file.partition, (file,), RewriteMode.FULL)]).values()
-        change = table.newRewrite().validateFromSnapshot(current)
-        change.dataSequenceNumber(table.currentSnapshot().sequenceNumber())
-        change.deleteFile(read.task.file()).addFile(self._like(read, visible(read))).commit()
+        return read
 
     def _like(self, read: LiveInput, ids: Iterable[int]) -> Any:
         return self._data(read.task.spec(), ids).withPartition(read.task.file().partition()).build()
