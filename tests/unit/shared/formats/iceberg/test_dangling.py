@@ -18,10 +18,10 @@ A, B = (0,), (3,)
 class Table(IcebergFolder):
     """A table with a file of partition B that is older than anything else."""
 
-    def __init__(self, path: Path, spec: str = "bucket") -> None:
-        super().__init__(path, spec=spec)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, spec="bucket")
         self.create("00000000-0000-0000-0000-0000000000aa")
-        self.oldest = self.add(values=B if spec == "bucket" else None)
+        self.oldest = self.add(values=B)
         self.search = DanglingSearch()
         self.read: list[str] = []
 
@@ -78,17 +78,15 @@ def test_values_go_with_the_last_older_file_of_their_partition(table: Table) -> 
     table.commit([delete, first])
     assert table.dangling() == [delete.path], "what is of the same commit is not older"
     later = table.add(VALUES, values=A)
-    assert table.dangling(again=True) == [delete.path], "what came since is needed"
     assert table.dangling() == [delete.path]
     table.remove(first)
     assert table.dangling() == sorted([delete.path, later.path])
 
 
-def test_values_of_a_spec_without_partitions_are_needed_by_any_older_file(tmp_path: Path) -> None:
-    table = Table(tmp_path / "t", spec="none")
+def test_values_of_a_spec_without_partitions_are_needed_by_any_older_file(table: Table) -> None:
+    table.evolve("none")
     delete = table.add(VALUES)
-    table.evolve("bucket")
-    table.add(values=A)
+    table.add()
     assert table.dangling() == []
     table.remove(table.oldest)
     assert table.dangling() == [delete.path]
@@ -105,6 +103,15 @@ def test_a_search_that_is_repeated_reads_new_manifests_alone_and_takes_back_what
     assert len(table.read) == of_data - 1, "the list, and the manifest of delete files"
     assert with_file is not None
     table.rollback(with_file)
+    assert table.dangling(again=True) == []
+
+
+def test_a_search_that_is_repeated_takes_no_delete_file_that_came_since(table: Table) -> None:
+    """It has passed by the data files that such a delete file names."""
+    named = table.add(values=A)
+    table.add(VALUES, values=A)
+    assert table.dangling() == []
+    table.add(PLACES, values=A, referenced=named.path)
     assert table.dangling(again=True) == []
 
 
