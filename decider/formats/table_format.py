@@ -70,7 +70,8 @@ class Deletion:
 class VacuumPreview:
     """Files that a vacuum would delete: removed before `cutoff_ms`; nothing of a table with a refusal.
 
-    snapshots: how many would expire, where a format keeps them. left_out: what is not searched for, as a sentence.
+    snapshots: how many would expire, where a format keeps them. delete_files: how many apply to no data file, and would
+    be removed from the table. left_out: what is not searched for, as a sentence.
     """
 
     version: int
@@ -78,6 +79,7 @@ class VacuumPreview:
     deletions: tuple[Deletion, ...]
     refusal: Refusal | None = None
     snapshots: int = 0
+    delete_files: int = 0
     left_out: str = ""
 
 

@@ -75,6 +75,8 @@ class VacuumRequest(TableRequest):
         message = f"{counted(len(found.deletions), 'file')} with {size_bytes} bytes would be deleted; {len(orphans)} "
         message += "of them in no commit."
         message += f" {counted(found.snapshots, 'snapshot')} would expire." if found.snapshots else ""
+        if found.delete_files:
+            message += f" {counted(found.delete_files, 'delete file')} without data files would leave the table."
         return VacuumDryRun(
             found.version,
             f"{message} {found.left_out}".strip() if refusal is None else refusal.message,

@@ -161,7 +161,7 @@ class TableTracking:
         batch = CommitBatch(
             *(self._table, policy, cursor.metadata, self._parts.actions, self._parts.recent), cursor.commit_ms
         )
-        last = cursor
+        last, is_end = cursor, False
         async with aclosing(self._reader.changes(cursor.position, cursor.metadata, until=hinted)) as commits:
             async for commit in commits:
                 folded = fold(commit, last.metadata, batch.policy, batch.files)
@@ -179,10 +179,13 @@ class TableTracking:
                 # Jobs carry the properties in force, so jobs of later commits are made in a batch of their own.
                 if len(batch) == COMMITS_PER_INGEST or commit.metadata is not None:
                     break
+            else:
+                is_end = self._here.is_listed  # Where nothing hides behind a gap, the end that was read is the end.
         if not len(batch):
             return await self._nothing_new(cursor, hinted)
         with tracing.step(SpanName.DECIDE, self._attributes(last.version, commits=len(batch))):
-            is_caught_up = hinted is not None and hinted <= last.version and last.metadata is cursor.metadata
+            is_reached = is_end if hinted is None else hinted <= last.version
+            is_caught_up = is_reached and last.metadata is cursor.metadata
             return await self._ingest(cursor, last, batch, is_caught_up=is_caught_up)
 
     async def _limit(self, cursor: TableState, limits: str) -> _TrackStep:

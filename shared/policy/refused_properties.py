@@ -49,7 +49,7 @@ REFUSED: Mapping[str, str] = {
         "is ignored: files that no commit names are kept for the table's retention; use lakewright.min-retain"
     ),
     "clean-dangling-delete-files.enabled": (
-        "is ignored: Lakewright does not search for delete files that apply to no data file"
+        "is ignored: vacuums remove delete files that apply to no data file; use lakewright.vacuum=on"
     ),
     **dict.fromkeys(
         (
@@ -78,6 +78,9 @@ REFUSED: Mapping[str, str] = {
     "self-optimizing.minor.trigger.interval": (
         "sets the time between minor runs, and minor runs do not wait for an interval here; use "
         "lakewright.idle-compaction-after for the idle time before idle compaction"
+    ),
+    "self-optimizing.major.trigger.interval": (
+        "is ignored, as by Amoro: what is due is merged when a commit shows it; use lakewright.compact-every-commits"
     ),
     "table-expire.enabled": "is ignored, because Amoro sets it for itself; use lakewright.vacuum=on",
     PREFIX + "retain-hours": "is ignored; use lakewright.retain, such as 48 hours, or acid.data.retain.hours",

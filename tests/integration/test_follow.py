@@ -96,6 +96,53 @@ async def test_a_state_is_read_once_and_what_was_stored_since_is_known(
         assert followed.commits == batches
 
 
+async def test_a_history_whose_end_was_read_is_not_asked_for_again(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each read costs a request to a catalog. Only a version that an event named is searched for once more."""
+    reads = []
+    changes = MemoryLog.changes
+
+    def counted(
+        self: MemoryLog, after: Position, metadata: TableMetadata, *, until: int | None = None
+    ) -> AsyncGenerator[Commit, None]:
+        reads.append(after.version)
+        return changes(self, after, metadata, until=until)
+
+    async with in_world(redis_url, of=FollowedWorld) as world:
+        monkeypatch.setattr(MemoryLog, "changes", counted)
+        world.log.add(files(partition(1), 1))
+        await world.decider.follower.follow(TABLE)
+        for commits, hint, expected in ((1, None, 1), (3, None, 1), (COMMITS_PER_INGEST + 1, None, 2), (1, 10**6, 2)):
+            reads.clear()
+            for number in range(commits):
+                full = DataFile(f"{commits}-{hint}-{number}", POLICY.target_bytes, partition(1))
+                world.log.add([full])
+            await world.decider.follower.follow(TABLE, hint)
+            await world.expect_exact()
+            assert len(reads) == expected, (commits, hint)
+
+
+async def test_a_process_that_has_not_listed_a_history_looks_behind_the_end_that_it_read(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commits may be missing there, which a reader takes for the end."""
+    changes = MemoryLog.changes
+
+    def torn(
+        self: MemoryLog, after: Position, metadata: TableMetadata, *, until: int | None = None
+    ) -> AsyncGenerator[Commit, None]:
+        return changes(self, after, metadata, until=after.version + 1 if until is None else until)
+
+    async with in_world(redis_url, of=FollowedWorld) as world:
+        await world.decider.follower.follow(TABLE)
+        monkeypatch.setattr(MemoryLog, "changes", torn)
+        for number in range(4):
+            world.log.add(files(partition(1), 1, number))
+        await world.tracker(POLICY).follow(TABLE)
+        await world.expect_exact()
+
+
 async def test_an_event_and_a_timer_at_once_read_a_table_once(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
     live_files = MemoryLog.live_files

@@ -252,6 +252,22 @@ def test_delete_files_count_for_their_partition(decider: LiveDecider, tmp_path: 
     assert (state.dv_files, state.deleted_rows) == (0, 0)
 
 
+def test_a_dry_run_of_a_vacuum_counts_the_delete_files_that_no_data_file_needs(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = IcebergFolder(tmp_path / "t", spec="none")
+    table.create("00000000-0000-4000-8000-000000000002")
+    data = table.file(100)
+    table.commit([data])
+    table.commit([table.file(9, content=DataFileContent.EQUALITY_DELETES)], operation="overwrite")
+    register(decider, table.location, name="t")
+    asked = {"dry_run": True}
+    assert "delete file" not in decider.post("/v1/tables/t/actions/vacuum", asked).json()["message"]
+    table.commit(removed=[data.path], operation="delete")
+    message = decider.post("/v1/tables/t/actions/vacuum", asked).json()["message"]
+    assert "1 delete file without data files would leave the table." in message
+
+
 def test_no_job_is_queued_that_no_actor_runs_on_iceberg_tables(
     decider: LiveDecider, lake: Lake, redis_url: str
 ) -> None:

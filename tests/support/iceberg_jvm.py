@@ -92,12 +92,12 @@ class IcebergJvm:
         """Append a file of ten ids from each start on, all of g=0, and return their paths."""
         return self.append_files(table, *(range(start, start + 10) for start in starts))
 
-    def append_files(self, table: Any, *files: Iterable[int]) -> list[str]:
-        """Append files of these ids, all of g=0, in one commit, and return their paths."""
+    def append_files(self, table: Any, *files: Iterable[int], to: str = "g=0") -> list[str]:
+        """Append files of these ids to a partition in one commit, and return their paths; `g` is 0 in all rows."""
         change, paths = table.newAppend(), []
         for ids in files:
             file = self._data(table.spec(), ids)
-            file = (file if table.spec().isUnpartitioned() else file.withPartitionPath("g=0")).build()
+            file = (file if table.spec().isUnpartitioned() else file.withPartitionPath(to)).build()
             change.appendFile(file)
             paths.append(str(file.location()))
         change.commit()
@@ -130,7 +130,7 @@ class IcebergJvm:
         return found
 
     def delete_values(self, table: Any, ids: list[int], *, spec: int | None = None) -> None:
-        """Delete ids wherever they are, with a file of a spec without fields."""
+        """Delete ids in g=0, or wherever they are, with a file of a spec without fields."""
         of = table.spec() if spec is None else table.specs().get(spec)
         table.newRowDelta().addDeletes(self._of_values(of, ids)).commit()
 
@@ -138,7 +138,8 @@ class IcebergJvm:
         fields = self._gateway.new_array(self.jvm.int, 1)
         fields[0] = 1
         rows = pa.table([ids], schema=pa.schema([_field("id", pa.int64(), {"id": 1})]))
-        return self._delete(spec, rows).ofEqualityDeletes(fields).build()
+        file = self._delete(spec, rows).ofEqualityDeletes(fields)
+        return (file if spec.isUnpartitioned() else file.withPartitionPath("g=0")).build()
 
     def upsert(self, table: Any, ids: Sequence[int]) -> None:
         """Write ids as a stream does, in one commit: by two writers, each of which wrote its last id twice.
@@ -191,14 +192,39 @@ class IcebergJvm:
         group = FileGroup(partition, tuple(live[path].file for path in paths), RewriteMode.FULL)
         (found,) = resolve([group], loaded.live(head.current, [group]))
         ids = [number for one in found.inputs for number in visible(one)]
-        first = found.inputs[0].task
-        raw = self._data(first.spec(), ids).withPartition(first.file().partition()).build()
+        raw = self._like(found.inputs[0], ids)
         output = DataFile(str(raw.location()), int(raw.fileSizeInBytes()), partition, rows=len(ids))
         before()
         target = IcebergTarget(loaded, loaded, head, "{}", Comparisons(_are_same))
         committer: Committer[StagedGroup] = Committer(target, Steering())
         staged = StagedGroup(found, (IcebergFile(output, raw),), len(ids), in_order=True)
         return committer.commit([staged], attempts=3)
+
+    def rewrite_as_others(self, table: Any, path: str) -> None:
+        """Rewrite a file as Spark does: the output gets the sequence number of the snapshot that was read."""
+        read, current = self._live(table, path), table.currentSnapshot()
+        change = table.newRewrite().validateFromSnapshot(current.snapshotId())
+        change.dataSequenceNumber(current.sequenceNumber())
+        change.deleteFile(read.task.file())
+        change.addFile(self._like(read, visible(read)))
+        change.commit()
+
+    def drop(self, table: Any, path: str) -> None:
+        """Remove a data file as an engine does that deletes all of its rows; its delete files stay."""
+        change = table.newDelete()
+        change.deleteFile(self._live(table, path).task.file())
+        change.commit()
+
+    def _live(self, table: Any, path: str) -> LiveInput:
+        """Return a live file with its task."""
+        loaded = JavaTable(self.classes, table, "file:///t")
+        current, file = loaded.refresh().current, self.inputs(table)[path].file
+        assert current is not None
+        (read,) = loaded.live(current, [FileGroup(file.partition, (file,), RewriteMode.FULL)]).values()
+        return read
+
+    def _like(self, read: LiveInput, ids: Iterable[int]) -> Any:
+        return self._data(read.task.spec(), ids).withPartition(read.task.file().partition()).build()
 
     def _data(self, spec: Any, ids: Iterable[int]) -> Any:
         numbers = list(ids)

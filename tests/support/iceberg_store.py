@@ -17,6 +17,7 @@ from actor.formats.iceberg.vacuum import IcebergVacuum
 from actor.ports import TableJob, TableJobOutcome
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import Conflict
+from shared.formats.iceberg.manifests import Entry
 from shared.formats.iceberg.metadata import TableHead, decode_head
 from shared.formats.iceberg.names import MAIN, VACUUM_KEY
 from shared.formats.iceberg.retention import Expiry
@@ -32,8 +33,17 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 LOCATION = "s3://lake/t"
 
-_ENTRY = record("entry", status="int", data_file=record("file", file_path="string", file_size_in_bytes="long"))
-_MANIFEST = record("manifest", manifest_path="string", manifest_length="long", partition_spec_id="int")
+_FILE = record(
+    "file",
+    content="int",
+    file_path="string",
+    file_format="string",
+    partition=record("partition"),
+    record_count="long",
+    file_size_in_bytes="long",
+)
+_ENTRY = record("entry", status="int", sequence_number="long", file_sequence_number="long", data_file=_FILE)
+_MANIFEST = record("manifest", manifest_path="string", manifest_length="long", partition_spec_id="int", content="int")
 EXISTING, ADDED, DELETED = 0, 1, 2
 
 
@@ -65,6 +75,8 @@ class IcebergStore:
     deleted: list[str] = field(default_factory=list)
     before: Callable[[str], object] = lambda _call: None
     clock_skew_ms: int = 0
+    deletes: set[str] = field(default_factory=set)
+    _sequences: dict[str, int] = field(default_factory=dict)
     _count: int = 0
 
     def __post_init__(self) -> None:
@@ -101,11 +113,12 @@ class IcebergStore:
         removed: Sequence[str] = (),
         *,
         again: Sequence[str] = (),
+        deletes: int = 0,
         branch: str | None = MAIN,
     ) -> int:
         """Make a snapshot of a branch (None: of none, as a staged one), and return its id.
 
-        It adds new files and those of `again`, whose manifests others may have, too.
+        It adds new files, those of `again`, whose manifests others may have, too, and delete files, by value.
         """
         base = self.head_of(MAIN if branch is None else branch) or self.head_of(MAIN)
         before = self.made[base].manifests if base is not None else {}
@@ -119,11 +132,15 @@ class IcebergStore:
             entries = [(EXISTING, one) for one in kept] + [(DELETED, one) for one in gone]
             manifests[self._manifest(entries)] = kept
         new = [*(self.write("data/{}.parquet") for _ in range(added)), *again]
-        if new:
-            manifests[self._manifest([(ADDED, one) for one in new])] = tuple(new)
+        hiding = [self.write("data/{}-deletes.parquet") for _ in range(deletes)]
+        self.deletes.update(hiding)
+        for files in (new, hiding):
+            self._sequences |= {one: len(self.made) + 1 for one in files}
+            if files:
+                manifests[self._manifest([(ADDED, one) for one in files])] = tuple(files)
         self._count += 1
         snapshot = self._count
-        listing = self.write("metadata/snap-{}.avro", _avro(_MANIFEST, [_line(path) for path in manifests]))
+        listing = self.write("metadata/snap-{}.avro", _avro(_MANIFEST, [self._line(*one) for one in manifests.items()]))
         self.made[snapshot] = Made(listing, manifests)
         self.raw["snapshots"].append(
             {
@@ -249,6 +266,14 @@ class IcebergStore:
             del self.raw["refs"][name]
         self.forget(expiry.snapshots)
 
+    def remove_deletes(self, snapshot: int, deletes: Sequence[Entry], summary: Mapping[str, str]) -> None:
+        self.before("remove_deletes")
+        if self.head_of(MAIN) != snapshot:
+            raise Conflict("others were faster", kind="taken")
+        self.commit(0, [one.path for one in deletes])
+        self.raw["snapshots"][-1]["summary"] = {"operation": "replace", **summary}
+        self.change()
+
     def read(self, path: str, length: int) -> bytes | None:
         self.before("read")
         body = self.files.get(path)
@@ -289,13 +314,26 @@ class IcebergStore:
 
     def _manifest(self, entries: Sequence[tuple[int, str]]) -> str:
         rows = [
-            {"status": status, "data_file": {"file_path": path, "file_size_in_bytes": 1}} for status, path in entries
+            {
+                "status": status,
+                "sequence_number": self._sequences[path],
+                "file_sequence_number": self._sequences[path],
+                "data_file": {
+                    "content": 2 if path in self.deletes else 0,
+                    "file_path": path,
+                    "file_format": "PARQUET",
+                    "partition": {},
+                    "record_count": 1,
+                    "file_size_in_bytes": 1,
+                },
+            }
+            for status, path in entries
         ]
         return self.write("metadata/m-{}.avro", _avro(_ENTRY, rows))
 
-
-def _line(path: str) -> dict[str, Any]:
-    return {"manifest_path": path, "manifest_length": 1, "partition_spec_id": 0}
+    def _line(self, path: str, live: Sequence[str]) -> dict[str, Any]:
+        of_deletes = bool(self.deletes.intersection(live))
+        return {"manifest_path": path, "manifest_length": 1, "partition_spec_id": 0, "content": int(of_deletes)}
 
 
 def _avro(schema: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> bytes:

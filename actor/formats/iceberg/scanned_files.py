@@ -22,7 +22,7 @@ from actor.formats.iceberg.inputs import (
 from shared.formats.iceberg.deletes import can_name_rows
 from shared.formats.iceberg.manifests import vector_name
 from shared.formats.iceberg.metadata import TableHead
-from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY
+from shared.formats.iceberg.names import TAGS_KEY
 from shared.formats.iceberg.partitions import Spec
 from shared.formats.iceberg.tags import decode_tags, file_tags
 from shared.table import DataFile, DeleteKind, PartitionKey
@@ -132,7 +132,7 @@ class _TagLookup:
     def is_of_ours(self, sequence: int | None) -> bool:
         """Return whether a rewrite of ours added the files of this number; False where that is not known."""
         by = self._snapshots.get(sequence or 0)
-        return by is not None and by.operation == "replace" and COMMIT_KEY in by.summary
+        return by is not None and by.is_of_ours
 
     def of(self, sequence: int | None, path: str) -> tuple[Mapping[str, str], int]:
         """Return a file's tags, and when it was added in ms since 1970 (0: not known)."""

@@ -9,6 +9,9 @@ before the listing is known as such, and a metadata file that is not known then 
 snapshots need stays (`actor.vacuum.deletion`), and properties that differ from the first ones, a table that moved or
 was undone, or another one end the run before it deletes more. Files are deleted in an order in which the rest can be
 found by a later run, so nothing has to be remembered; only a whole run leaves its mark.
+
+Last, delete files that apply to no data file are removed from the newest snapshot, in one commit. They are deleted as
+the files of any other snapshot are, once those that have them expire.
 """
 
 import threading
@@ -25,8 +28,10 @@ from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.vacuum.deletion import FIGURES, BatchDeletion, DueFile, PresentFile
 from actor.vacuum.steps import VacuumLimits, VacuumStopped, as_of_ms, check_stop, end_mark, switched_off
 from shared.errors import Conflict, RetryableError
+from shared.formats.iceberg.dangling import DanglingSearch
+from shared.formats.iceberg.manifests import Entry
 from shared.formats.iceberg.metadata import TableHead
-from shared.formats.iceberg.names import VACUUM_KEY
+from shared.formats.iceberg.names import COMMIT_KEY, VACUUM_KEY
 from shared.formats.iceberg.orphans import young_since_ms
 from shared.formats.iceberg.other_entries import metadata_folder, read_other_entries
 from shared.formats.iceberg.positions import newest_position
@@ -42,14 +47,15 @@ from shared.formats.iceberg.vacuum_plan import (
 from shared.formats.iceberg.walk import Bodies, Read
 from shared.formats.retention import retention_of_run_ms
 from shared.jobs.vacuum_options import VacuumOptions
+from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.stored_file import StoredFile
 
-EXPIRY_ATTEMPTS = 5
-"""Commits of one expiry; each further one means that another writer committed in the moment since the metadata were
-read."""
+COMMIT_ATTEMPTS = 5
+"""Attempts to commit an expiry, or the removal of delete files; each further one means that another writer committed in
+the moment since the metadata were read."""
 
-OF_EXPIRY = ("snapshots_expired", "refs_expired")
-"""Figures that only a vacuum with an expiry has."""
+OF_ICEBERG = ("snapshots_expired", "refs_expired", "delete_files_removed")
+"""Figures that only a vacuum of an Iceberg table has."""
 
 T = TypeVar("T")
 
@@ -66,6 +72,12 @@ class IcebergVacuumTable(Protocol):
         """Commit the removal of snapshots, branches and tags from the metadata that `refresh` returned.
 
         Raises Conflict if others have committed since, and nothing was committed.
+        """
+
+    def remove_deletes(self, snapshot: int, deletes: Sequence[Entry], summary: Mapping[str, str]) -> None:
+        """Commit the removal of delete files from a snapshot, as one that changes no data.
+
+        Raises Conflict if main has another newest snapshot by then, and nothing was committed.
         """
 
     def read(self, path: str, length: int) -> bytes | None:
@@ -100,7 +112,7 @@ class IcebergVacuum:
     limits: VacuumLimits = field(default_factory=VacuumLimits)
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     pause: Callable[[float], object] = threading.Event().wait
-    _figures: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys((*FIGURES, *OF_EXPIRY), 0)))
+    _figures: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys((*FIGURES, *OF_ICEBERG), 0)))
     _commits: list[int] = field(default_factory=list)
     _settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -132,6 +144,7 @@ class IcebergVacuum:
             found = self.drive(find_unneeded(versions, expiry, listing, others))
             left_out, self._figures["files_not_recognized"] = found.left_out, found.unrecognized
             self._delete_all(found, versions[-1])
+            self._remove_dangling()
             is_complete = True
         except VacuumStopped as stopped:
             left_out = str(stopped) or left_out
@@ -150,7 +163,7 @@ class IcebergVacuum:
 
     def _expire(self, head: TableHead, cutoff_ms: int, now_ms: int) -> tuple[tuple[TableHead, ...], Expiry]:
         """Expire what is due, and return all known metadata, with what is gone by the newest ones."""
-        for _ in range(EXPIRY_ATTEMPTS):
+        for _ in range(COMMIT_ATTEMPTS):
             versions = self.drive(read_past(head))
             expiry = plan_expiry(versions, cutoff_ms, now_ms)
             if not expiry.snapshots and not expiry.refs:
@@ -174,7 +187,7 @@ class IcebergVacuum:
             versions = (*versions, *self.drive(read_past(after, known)))
             # What could expire since then has to wait: its files are never deleted while the metadata have it.
             return versions, replace(plan_expiry(versions, cutoff_ms, now_ms), snapshots=frozenset(), refs=())
-        raise Conflict(f"the expiry of {self.job.location} was refused {EXPIRY_ATTEMPTS} times", kind="busy")
+        raise Conflict(f"the expiry of {self.job.location} was refused {COMMIT_ATTEMPTS} times", kind="busy")
 
     def _check_expired(self, before: TableHead, after: TableHead, expiry: Expiry) -> None:
         """Raise RetryableError if more is gone than was planned: REST catalogs drop refs to a removed snapshot."""
@@ -207,6 +220,27 @@ class IcebergVacuum:
         target = _MetadataTarget(self, found, head)
         due = [DueFile(one.path, is_orphan=one.stage is Stage.ORPHAN) for one in target.planned.values()]
         BatchDeletion(target, self.job, self.control, self._figures, self.limits, self.pause).run(due)
+
+    def _remove_dangling(self) -> None:
+        """Remove the delete files that apply to no data file; where others commit too often, the next run does."""
+        search = DanglingSearch()
+        for _ in range(COMMIT_ATTEMPTS):
+            head = self.table.refresh()
+            self.check_settings(head)
+            found = self.drive(search.find(head))
+            if head.current is None or not found:
+                return
+            self.control.reached("removing")
+            self.control.may_change()
+            mark = CommitMetadata(self.job.origin, mode=self.job.kind, traceparent=self.job.trace or None)
+            try:
+                self.table.remove_deletes(head.current, found, {COMMIT_KEY: mark.encode()})
+            except Conflict:
+                continue
+            self._figures["delete_files_removed"] = len(found)
+            self._commits.append(newest_position(self.table.refresh()).version)
+            self.control.reached("removed")
+            return
 
     def _end(self, started_ms: int, cutoff_ms: int, *, with_orphans: bool) -> None:
         self.control.may_change()

@@ -3,8 +3,9 @@
 The file access is the catalog's, which may hold credentials for this table alone.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +14,8 @@ from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.errors import first_line
 from actor.rewrite.model import Verdict
-from shared.errors import Conflict, RetryableError
+from shared.errors import Conflict, Corrupt, RetryableError
+from shared.formats.iceberg.manifests import Entry
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import VACUUM_KEY
 from shared.formats.iceberg.retention import Expiry
@@ -49,12 +51,23 @@ class JavaVacuumTable:
         for name in expiry.refs:
             change = change.removeRef(name)
         snapshots = self._scala.java_list(base.snapshot(one) for one in sorted(expiry.snapshots))
-        try:
+        with self._refused_by_others():
             operations.commit(base, change.removeSnapshots(snapshots).build())
-        except Exception as error:
-            if classify(error) is Verdict.BUSY:
-                raise Conflict(f"{self._table.location}: {first_line(error)}", kind=Verdict.BUSY) from error
-            raise
+
+    def remove_deletes(self, snapshot: int, deletes: Sequence[Entry], summary: Mapping[str, str]) -> None:
+        """Commit the removal of delete files upon a snapshot; raises Conflict if it is the newest one no longer."""
+        raw = self._table.raw
+        commit = self._scala.watched_commit(raw)
+        commit.requireSnapshot(snapshot)
+        rewrite = commit.newRewrite(raw)
+        ids = self._scala.java_list(one.delete_id for one in deletes)
+        found = int(self._scala.iceberg_scan.removeDeletes(rewrite, raw, snapshot, ids))
+        if found != len(deletes):
+            raise Corrupt(f"{self._table.location}: {found} of {len(deletes)} delete files were found again")
+        for name, value in summary.items():
+            rewrite.set(name, value)
+        with self._refused_by_others():
+            rewrite.commit()
 
     def read(self, path: str, length: int) -> bytes | None:
         """Return a file, or its first bytes (0: all of it); None if it is not there."""
@@ -111,6 +124,16 @@ class JavaVacuumTable:
     def end(self, mark: str) -> None:
         """Set the property that shows the end of a vacuum."""
         self._table.raw.updateProperties().set(VACUUM_KEY, mark).commit()
+
+    @contextmanager
+    def _refused_by_others(self) -> Iterator[None]:
+        """Raise Conflict for a commit that was certainly not made because others were first."""
+        try:
+            yield
+        except Exception as error:
+            if (found := classify(error)) in (Verdict.BUSY, Verdict.TAKEN):
+                raise Conflict(f"{self._table.location}: {first_line(error)}", kind=found) from error
+            raise
 
     @property
     def _io(self) -> Any:

@@ -8,21 +8,18 @@ from collections.abc import Iterable, Mapping
 from shared.formats.iceberg.deletes import NO_DELETES, AppliedDeletes
 from shared.formats.iceberg.manifests import Entry, EntryStatus
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
-from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY
+from shared.formats.iceberg.names import COMMIT_KEY, REPLACE, TAGS_KEY
 from shared.formats.iceberg.tags import decode_tags, file_tags
 from shared.layout import commit_metadata
 from shared.layout.commit_metadata import CommitMetadata
 from shared.table import Commit, DataFile, DeleteFile, Position, RemovedFile
 
-REPLACE = "replace"
-"""The operation of a snapshot that changes no data."""
-
 OPERATIONS: Mapping[str, str] = {"append": "WRITE", "overwrite": "MERGE", "delete": "DELETE", REPLACE: "OPTIMIZE"}
 
 
 def own_metadata(snapshot: SnapshotRecord) -> CommitMetadata | None:
-    """Return what we wrote into a snapshot's summary, None if it is not ours: one that changes data has copied it."""
-    return commit_metadata.decode(snapshot.summary.get(COMMIT_KEY)) if snapshot.operation == REPLACE else None
+    """Return what we wrote into a snapshot's summary, None if it is not ours."""
+    return commit_metadata.decode(snapshot.summary[COMMIT_KEY]) if snapshot.is_of_ours else None
 
 
 class FileHistory:

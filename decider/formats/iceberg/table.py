@@ -111,8 +111,7 @@ class IcebergTable:
         snapshot, position = self._at(head, at)
         history = FileHistory(head)
         entries = [] if snapshot is None else await self._reader.live(head, snapshot)
-        unpartitioned = [one.id for one in head.specs.values() if all(field.is_void for field in one.fields)]
-        deletes = DeleteIndex((one for one in entries if one.kind is not None), unpartitioned)
+        deletes = DeleteIndex((one for one in entries if one.kind is not None), head.unpartitioned)
         files = tuple(history.data_file(one, deletes.of(one)) for one in entries if one.kind is None)
         if self._boundary is not None:
             self._boundary.check_files(head.location, files)

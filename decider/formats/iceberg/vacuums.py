@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from decider.formats.iceberg.source import MetadataSource
 from decider.formats.table_format import Deletion, VacuumPreview
+from shared.formats.iceberg.dangling import DanglingSearch
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import VACUUM_KEY
 from shared.formats.iceberg.orphans import young_since_ms
@@ -60,6 +61,7 @@ class IcebergVacuums:
         candidates = found.ordered()
         existing = await self._source.existing([one.path for one in candidates])
         deletions = tuple(_deletion(one, head.location) for one in candidates if one.path in existing)
+        dangling = await self._drive(DanglingSearch().find(head))
         if self._boundary is not None:
             self._boundary.check_not_linked(head.location, (one.name for one in deletions))
         return VacuumPreview(
@@ -67,6 +69,7 @@ class IcebergVacuums:
             cutoff_ms,
             deletions,
             snapshots=len(expiry.snapshots),
+            delete_files=len(dangling),
             left_out=left_out_note(found.left_out, found.unrecognized),
         )
 

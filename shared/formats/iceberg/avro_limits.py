@@ -41,12 +41,15 @@ class _Cursor:
         return self.at >= len(self._body)
 
     def varint(self) -> int:
-        found = 0
-        for number in range(_MAX_VARINT_BYTES):
-            (byte,) = self.take(1)
-            found |= (byte & 0x7F) << (7 * number)
+        found = shift = 0
+        for byte in self._body[self.at : self.at + _MAX_VARINT_BYTES]:
+            self.at += 1
+            found |= (byte & 0x7F) << shift
             if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follow
                 return found
+            shift += 7
+        if self.is_at_end:
+            raise EOFError(f"the file ends inside of a number, after {self.at} bytes")
         raise ValueError("a number has more than 64 bits")
 
     def long(self) -> int:

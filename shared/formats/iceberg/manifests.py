@@ -138,8 +138,8 @@ def decode_manifest_list(body: bytes, where: str) -> tuple[Manifest, ...]:
 def decode_manifest(body: bytes, manifest: Manifest, specs: Mapping[int, Spec]) -> tuple[Entry, ...]:
     """Decode a manifest, deleted entries included; raises Corrupt."""
     try:
-        spec = specs[manifest.spec]
-        return _decoded(body, lambda raw: _entry(raw, manifest, spec))
+        key = specs[manifest.spec].remembered_key()
+        return _decoded(body, lambda raw: _entry(raw, manifest, key))
     except Exception as problem:
         raise Corrupt(f"{manifest.path} is no manifest that can be read: {_first_line(problem)}") from problem
 
@@ -208,7 +208,7 @@ def _manifest(raw: Mapping[str, Any]) -> Manifest:
     )
 
 
-def _entry(raw: Mapping[str, Any], manifest: Manifest, spec: Spec) -> Entry:
+def _entry(raw: Mapping[str, Any], manifest: Manifest, key: Callable[[tuple[Any, ...]], PartitionKey]) -> Entry:
     status, file = _STATUSES[raw["status"]], raw["data_file"]
     snapshot, kind = raw.get("snapshot_id"), _kind(file)
     inherited = manifest.sequence_number if status is EntryStatus.ADDED else 0
@@ -220,7 +220,7 @@ def _entry(raw: Mapping[str, Any], manifest: Manifest, spec: Spec) -> Entry:
         manifest.added_by if snapshot is None else snapshot,
         file_sequence,
         str(file["file_path"]),
-        spec.key(tuple(file["partition"].values())),
+        key(tuple(file["partition"].values())),
         file["file_size_in_bytes"],
         file["record_count"],
         kind,

@@ -10,11 +10,13 @@ import orjson
 
 from shared.errors import Corrupt, Unsupported
 from shared.formats.iceberg.names import (
+    COMMIT_KEY,
     FORMAT,
     FORMAT_VERSIONS,
     GENERATED_BY,
     MAIN,
     PAIMON_SCHEMA,
+    REPLACE,
     UNKNOWN_TRANSFORM,
     UNKNOWN_TYPE,
 )
@@ -39,6 +41,11 @@ class SnapshotRecord:
     manifest_list: str
     operation: str
     summary: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_of_ours(self) -> bool:
+        """True if it is ours: one that changes data has copied its mark."""
+        return self.operation == REPLACE and COMMIT_KEY in self.summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,11 @@ class TableHead:
     sources: Mapping[int, tuple[str | None, ...]] = field(default_factory=dict)
     refs: Mapping[str, Ref] = field(default_factory=dict)
     records: MetadataRecords = field(default_factory=MetadataRecords)
+
+    @property
+    def unpartitioned(self) -> frozenset[int]:
+        """Ids of the specs without partitions, whose deletes by value apply to files of all specs."""
+        return frozenset(one.id for one in self.specs.values() if all(part.is_void for part in one.fields))
 
     def chain(self) -> Iterator[SnapshotRecord]:
         """Yield the snapshots of main that are retained, the newest first."""

@@ -9,6 +9,9 @@ FORMAT_VERSIONS = range(1, 4)
 MAIN = "main"
 """The branch that is followed and rewritten; no other one is."""
 
+REPLACE = "replace"
+"""The operation of a snapshot that changes no data."""
+
 COMMIT_KEY = "lakewright"
 """Entry of a snapshot's summary that holds our `CommitMetadata`."""
 

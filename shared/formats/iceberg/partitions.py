@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from json import dumps
 from struct import pack, unpack
 from typing import Any
@@ -12,6 +13,7 @@ from uuid import UUID
 from shared.formats.iceberg.names import SPEC_KEY
 from shared.table import PartitionKey
 
+_REMEMBERED = 1_024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = 12
 
@@ -28,6 +30,10 @@ class SpecField:
     def is_void(self) -> bool:
         """True if its value is always null: what format version 1 leaves of a removed field."""
         return self.transform == "void"
+
+
+_WITH_TWO_ZEROS = frozenset({"float", "double"})
+"""Types with equal values of different texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,11 @@ class Spec:
         if self.id:
             texts[SPEC_KEY] = str(self.id)
         return PartitionKey(dumps(texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+    def remembered_key(self) -> Callable[[tuple[Any, ...]], PartitionKey]:
+        """Return `key` for many files, most of them of a few partitions: the key of one is computed once."""
+        is_ambiguous = any(field.type in _WITH_TWO_ZEROS for field in self.fields)
+        return self.key if is_ambiguous else lru_cache(maxsize=_REMEMBERED)(self.key)
 
 
 def partition_text(field: SpecField, value: Any) -> str | None:

@@ -40,6 +40,7 @@ ADVISED: list[tuple[str, str, str]] = [
     ("self-optimizing.allow-partial-commit", "true", "each file group"),
     ("self-optimizing.max-file-count", "10000", "lakewright.max-bytes-per-job"),
     ("self-optimizing.minor.trigger.interval", "3600000", "lakewright.idle-compaction-after"),
+    ("self-optimizing.major.trigger.interval", "3600000", "lakewright.compact-every-commits"),
     ("self-optimizing.full.rewrite-all-files", "true", "full rewrite leaves files alone"),
     ("self-optimizing.min-plan-interval", "60000", "plans need no pause"),
     ("self-optimizing.refresh-event.identifier", "default", "docs/events"),
@@ -49,7 +50,7 @@ ADVISED: list[tuple[str, str, str]] = [
     ("snapshot.keep.min-count", "1", "lakewright.retain"),
     ("clean-orphan-file.enabled", "true", "lakewright.orphans-every"),
     ("clean-orphan-file.min-existing-time-minutes", "2880", "lakewright.min-retain"),
-    ("clean-dangling-delete-files.enabled", "true", "does not search"),
+    ("clean-dangling-delete-files.enabled", "true", "lakewright.vacuum=on"),
     *((f"data-expire.{name}", "x", "deletes no rows by their age") for name in (
         "enabled", "level", "field", "datetime-string-pattern", "datetime-number-format", "retention-time",
         "base-on-rule",

@@ -4,12 +4,20 @@ import io.lakewright.spark.Json;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
 import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestReader;
 import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableScan;
@@ -143,6 +151,29 @@ public final class IcebergScan {
       found.add(one);
     }
     return found;
+  }
+
+  /** Has a rewrite remove delete files of a snapshot, by path and (`#`) place of a vector in it; returns how many. */
+  public static int removeDeletes(RewriteFiles rewrite, Table table, long snapshot, List ids) throws IOException {
+    Set wanted = new HashSet(ids);
+    int count = 0;
+    List manifests = table.snapshot(snapshot).deleteManifests(table.io());
+    for (int i = 0; i < manifests.size() && count < wanted.size(); i++) {
+      ManifestReader live = ManifestFiles.readDeleteManifest((ManifestFile) manifests.get(i), table.io(), table.specs());
+      try {
+        for (Iterator one = live.iterator(); one.hasNext(); ) {
+          DeleteFile file = (DeleteFile) one.next();
+          String place = file.format() == FileFormat.PUFFIN ? "#" + file.contentOffset() : "";
+          if (wanted.contains(file.location() + place)) {
+            rewrite.deleteFile((DeleteFile) file.copy());
+            count++;
+          }
+        }
+      } finally {
+        live.close();
+      }
+    }
+    return count;
   }
 
   /** Has a rewrite remove the files of the tasks with these numbers; returns how many. */

@@ -2,9 +2,11 @@ package io.lakewright.iceberg;
 
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.RewriteFiles;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
@@ -15,6 +17,7 @@ import org.apache.iceberg.io.LocationProvider;
 public final class WatchedCommit implements TableOperations {
   private final TableOperations table;
   private volatile boolean isAsked;
+  private Long upon;
 
   public WatchedCommit(BaseTable table) {
     this.table = table.operations();
@@ -25,11 +28,20 @@ public final class WatchedCommit implements TableOperations {
     return new BaseTable(this, of.name(), of.reporter()).newRewrite();
   }
 
+  /** Lets nothing be committed unless this snapshot is main's newest one then: what was found of it holds of no other. */
+  public void requireSnapshot(long snapshot) {
+    upon = Long.valueOf(snapshot);
+  }
+
   public boolean isAsked() {
     return isAsked;
   }
 
   public void commit(TableMetadata base, TableMetadata metadata) {
+    Snapshot newest = base.currentSnapshot();
+    if (upon != null && (newest == null || newest.snapshotId() != upon.longValue())) {
+      throw new ValidationException("snapshot %s is no longer the newest one", upon);
+    }
     isAsked = true;
     table.commit(base, metadata);
   }

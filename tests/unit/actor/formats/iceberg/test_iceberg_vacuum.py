@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from actor.formats.iceberg.vacuum import COMMIT_ATTEMPTS
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import Conflict, Corrupt, InvalidInput, LeaseLost, RetryableError, Unsupported
-from shared.formats.iceberg.names import MAIN, VACUUM_KEY
+from shared.formats.iceberg.names import COMMIT_KEY, MAIN, VACUUM_KEY
 from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
 from shared.formats.iceberg.retention import Expiry
 from shared.jobs.vacuum_options import VacuumOptions
@@ -407,3 +408,72 @@ def test_files_outside_of_the_table_stay(store: IcebergStore) -> None:
     store.now_ms += 90 * DAY_MS
     run_in_memory(store)
     assert (old in store.snapshots, outside in store.files) == (False, True)
+
+
+def hiding(store: IcebergStore) -> str:
+    """Add a delete file to a store's table, and remove all that it applies to; returns its path."""
+    store.commit(0, deletes=1)
+    store.commit(1, sorted(live(store) - store.deletes))
+    return min(live(store) & store.deletes)
+
+
+def test_delete_files_without_data_files_are_removed_last_in_a_commit_of_ours(store: IcebergStore) -> None:
+    delete = hiding(store)
+    store.commit(0, deletes=1)
+    needed = max(live(store) & store.deletes)
+    done = run_in_memory(store)
+    assert (done.is_complete, done.figures["delete_files_removed"], len(done.commits)) == (True, 1, 3)
+    assert live(store) & store.deletes == {needed}
+    assert delete in store.files, "the snapshots before still have it"
+    summary = store.raw["snapshots"][-1]["summary"]
+    mark = decode(summary[COMMIT_KEY])
+    assert mark is not None
+    assert (summary["operation"], mark.origin.job, mark.mode) == ("replace", "job", "vacuum")
+    store.now_ms += 30 * DAY_MS
+    again = run_in_memory(store)
+    assert (again.figures["delete_files_removed"], delete in store.files) == (0, False)
+    assert not store.missing(store.snapshots)
+
+
+def test_delete_files_whose_data_files_come_back_before_the_commit_stay(store: IcebergStore) -> None:
+    """The removal is refused where others committed since the search, which is then repeated."""
+    store.commit(0, deletes=1)
+    with_data, delete = store.head_of(MAIN), min(live(store) & store.deletes)
+    store.commit(1, sorted(live(store) - store.deletes))
+    assert with_data is not None
+    store.before = lambda call: store.rollback(with_data) if call == "remove_deletes" else None
+    done = run_in_memory(store)
+    assert (done.is_complete, done.figures["delete_files_removed"]) == (True, 0)
+    assert delete in live(store)
+
+
+def test_a_removal_of_delete_files_is_repeated_beside_writers_and_left_to_the_next_run_in_the_end(
+    store: IcebergStore,
+) -> None:
+    hiding(store)
+    races = iter(range(COMMIT_ATTEMPTS + 2))
+    store.before = lambda call: store.commit() if call == "remove_deletes" and next(races, None) is not None else None
+    first = run_in_memory(store)
+    assert (first.is_complete, first.figures["delete_files_removed"]) == (True, 0)
+    assert run_in_memory(store).figures["delete_files_removed"] == 1
+
+
+def test_a_removal_of_delete_files_ends_with_the_lease_and_with_other_properties(store: IcebergStore) -> None:
+    delete = hiding(store)
+
+    def lose(_count: int) -> None:
+        raise LeaseLost("gone")
+
+    control = at("removing", lambda: setattr(control, "before_change", lose))
+    with pytest.raises(LeaseLost):
+        run_in_memory(store, control=control)
+
+    def change(call: str) -> None:
+        if call == "remove_deletes":
+            store.commit()
+            store.configure(a="b")
+
+    store.before = change
+    stopped = run_in_memory(store)
+    assert (stopped.is_complete, stopped.figures["delete_files_removed"]) == (False, 0)
+    assert delete in live(store)

@@ -59,6 +59,7 @@ def written(codec: str, rows: list[dict[str, Any]]) -> bytes:
         (file({"type": "record", "name": "r", "fields": []}, 1 << 40, b""), "1099511627776 records"),
         (file(PATHS, 1, b"\2a").replace(b"avro.schema", b"avro.codecs"), "KeyError|NoneType|TypeError"),
         (b"Obj\x01" + b"\xff" * 20, "64 bits"),
+        (b"Obj\x01" + b"\xff" * 3, "the file ends inside of a number, after 7 bytes"),
         (b"PAR1", "no Avro file"),
         (written("xz", []), "codec is xz; expected one of null, deflate, snappy, zstandard"),
     ],

@@ -60,3 +60,13 @@ def test_a_float_is_the_same_in_the_digits_of_java_and_in_the_bits_of_avro() -> 
     field = SpecField("f", "identity", "float")
     assert partition_text(field, 0.1) == partition_text(field, unpack("<f", pack("<f", 0.1))[0])
     assert partition_text(field, 0.5) == "0.5"
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "long"])
+def test_keys_that_are_remembered_are_those_of_the_values(kind: str) -> None:
+    """The two zeros of a float are equal, and two partitions."""
+    spec = Spec(0, (SpecField("v", "identity", kind),))
+    zeros = [0.0, -0.0, 0.0] if kind != "long" else [0, 1, 0]
+    key = spec.remembered_key()
+    assert [key((one,)) for one in zeros] == [spec.key((one,)) for one in zeros]
+    assert len({key((one,)) for one in zeros}) == 2
