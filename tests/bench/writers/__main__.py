@@ -9,7 +9,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -133,7 +133,7 @@ def main() -> int:
     checked = limits(done)
     print(*checked, sep="\n")
     settings = {name: value for name, value in vars(asked).items() if name not in ("json", "cases")}
-    keep({**began, **settings, "played": [asdict(one) for one in done]}, asked.json)
+    keep({**began, **settings, "played": [one.figures for one in done]}, asked.json)
     return exit_code(checked)
 
 

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 from unittest.mock import patch
 
@@ -32,7 +32,8 @@ OURS, WITHOUT, THEIRS = "Lakewright", "without late rows", "the format's command
 class Played:
     """Figures of one side of a case, sums over its tables.
 
-    calls: rewrites or commands; failed: those that landed nothing. written, landed: our groups, and in which ways.
+    calls: rewrites or commands; failed: those that landed nothing. written, landed: our groups, and in which ways; refused:
+    commits that were tried again.
     in_vain: bytes of groups that were written and did not land; left: bytes of files that no version names. kept: files
     that were there at the start and still are. wrong: rows that each reader finds wrong.
     """
@@ -43,6 +44,7 @@ class Played:
     failed: int = 0
     written: int = 0
     landed: int = 0
+    refused: int = 0
     ways: Counter[str] = field(default_factory=Counter)
     late_rows: int = 0
     in_vain: int = 0
@@ -54,7 +56,12 @@ class Played:
     wrong: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in asdict(self).items() if value or name == "aborted")
+        return ", ".join(f"{name} {value}" for name, value in self.figures.items() if value or name == "aborted")
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What is printed and kept."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def attempts(self) -> float:
@@ -104,7 +111,7 @@ def play(
             played.calls, played.failed = played.calls + 1, played.failed + (not has_landed)
             if not writer.is_alive():
                 break
-    played.seconds += time.monotonic() - began
+    played.seconds += round(time.monotonic() - began, 1)
     writer.end()
     played.kept += 0 if again else len(start.keys() & table.live())
     played.statements, played.aborted = played.statements + writer.done, played.aborted + writer.aborted
@@ -154,6 +161,7 @@ def noted(played: Played) -> Iterator[None]:
             landed = {one.live.group for one in result.committed}
             played.written, played.landed = played.written + len(written), played.landed + len(landed)
             played.in_vain += sum(sum(one.sizes.values()) for one in written if one.live.group not in landed)
+        played.refused += result.conflicts
         for one in result.committed:
             hidden = sum(output.file.deleted_rows for output in one.outputs)
             played.late_rows += hidden - sum(map(len, getattr(one, "carried", ())))

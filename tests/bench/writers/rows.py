@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from actor.rewrite.model import Verdict
 from actor.rewrite.ports import Failures
+from shared.errors import Conflict
 
 TEXT = "concat_ws('', transform(sequence(1, 16), k -> sha2(concat(id, ':', k), 256)))"
 """1 KiB for each id that hardly compresses, as Spark computes it."""
@@ -89,4 +89,4 @@ class Writer(threading.Thread):
 
 def is_conflict(failures: Failures, error: Exception) -> bool:
     """Return whether a statement or command was aborted for what others had committed."""
-    return failures.verdict(error) in (Verdict.TAKEN, Verdict.CHANGED, Verdict.BUSY)
+    return isinstance(failures.refused(error, "the table"), Conflict)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -125,7 +126,7 @@ class OnIceberg(Table):
         if self._version > 2:  # Neither pyiceberg nor DuckDB reads vectors.
             return super().readers()
         newest = str(self.lab.java(self.name).operations().current().metadataFileLocation())
-        ducks, scan = _DuckDb()._connection, f"SELECT {COLUMNS} FROM iceberg_scan('{newest}')"
+        ducks, scan = _DuckDb()._connection, f"SELECT {COLUMNS} FROM iceberg_scan('{urlsplit(newest).path}')"
         found: Readers = {**super().readers(), "DuckDB": lambda: ducks.sql(scan).to_arrow_table()}
         if self._is_stream:
             return found
