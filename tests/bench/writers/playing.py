@@ -32,10 +32,10 @@ OURS, WITHOUT, THEIRS = "Lakewright", "without late rows", "the format's command
 class Played:
     """Figures of one side of a case, sums over its tables.
 
-    calls: rewrites or commands; failed: those that landed nothing. written, landed: our groups, and in which ways; refused:
-    commits that were tried again.
-    in_vain: bytes of groups that were written and did not land; left: bytes of files that no version names. kept: files
-    that were there at the start and still are. wrong: rows that each reader finds wrong.
+    calls: rewrites or commands; failed: those that landed nothing. written, landed: our groups, and in which ways;
+    refused: commits that were tried again. in_vain: bytes of groups that were written and did not land; left: bytes of
+    files that no version names. kept: files that were there at the start and still are. wrong: rows that each reader
+    finds wrong.
     """
 
     case: str
