@@ -60,10 +60,10 @@ class ForeignWriter:
         path = self._write(rows, {})
         places = self._write_places([(path.as_uri(), 0)], with_ids=True)
         by_value = self._of_values(self._write(keys, {}), keys.num_rows, [1])
-        self.java.refresh()
+        by_place = self._of_places(places, 1)
         data = self._resolve("org.apache.iceberg.DataFiles").builder(self.java.spec())
         change = self.java.newRowDelta().addRows(self._described(data, path, rows.num_rows, 0).build())
-        change.addDeletes(by_value).addDeletes(self._of_places(places, 1)).commit()
+        change.addDeletes(by_value).addDeletes(by_place).commit()
 
     def _write_places(self, places: Sequence[tuple[str, int]], *, with_ids: bool) -> Path:
         ids = POSITION_FIELDS if with_ids else {}
@@ -80,10 +80,10 @@ class ForeignWriter:
         return self._described(self._deletes().ofEqualityDeletes(keys), path, rows, 0).build()
 
     def _deletes(self) -> Any:
+        self.java.refresh()
         return self._resolve("org.apache.iceberg.FileMetadata").deleteFileBuilder(self.java.spec())
 
     def _delete(self, deletes: Any) -> None:
-        self.java.refresh()
         self.java.newRowDelta().addDeletes(deletes).commit()
 
     def _described(self, builder: Any, path: Path, rows: int, size_more: int) -> Any:
