@@ -49,7 +49,8 @@ SUITES = (
 )
 IN_TEST_ALL = frozenset({"test", "test-crashes", "test-contracts", "test-s3"})
 _MEASURED = (
-    "policy fleet netflix queue decide capacity rebuild rewrite spark-cluster delta iceberg writers autocomp read advice"
+    "policy fleet netflix queue decide capacity rebuild rewrite spark-cluster delta iceberg writers autocomp read "
+    "advice"
 )
 BENCHES = tuple(f"bench-{name}" for name in _MEASURED.split())
 WITH_JSON = frozenset({"load", "test-attacks", "chaos", "mutants", "soak", "coverage", *BENCHES})
