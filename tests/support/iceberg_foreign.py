@@ -43,25 +43,48 @@ class ForeignWriter:
     def delete_values(self, rows: pa.Table, ids: Sequence[int], **options: Any) -> Path:
         """Delete rows by the values of the columns with these ids."""
         path = self._write(rows, options)
-        keys = self._ice.engine._scala._gateway.new_array(self._resolve("int"), len(ids))
-        for place, one in enumerate(ids):
-            keys[place] = one
-        self._delete(path, rows.num_rows, lambda builder: builder.ofEqualityDeletes(keys))
+        self._delete(self._of_values(path, rows.num_rows, ids))
         return path
 
     def delete_places(self, places: Sequence[tuple[str, int]], *, with_ids: bool = True) -> Path:
         """Delete rows by path and position."""
-        ids = POSITION_FIELDS if with_ids else {}
-        schema = pa.schema([field("file_path", pa.string(), ids), field("pos", pa.int64(), ids)])
-        rows = pa.Table.from_pylist([{"file_path": path, "pos": at} for path, at in places], schema)
-        path = self._write(rows, {})
-        self._delete(path, rows.num_rows, lambda builder: builder.ofPositionDeletes())
+        path = self._write_places(places, with_ids=with_ids)
+        self._delete(self._of_places(path, len(places)))
         return path
 
-    def _delete(self, path: Path, rows: int, of_kind: Any) -> None:
+    def upsert(self, rows: pa.Table, keys: pa.Table) -> None:
+        """Add rows in one commit as a stream does, which deletes older rows with these keys, those of the first field.
+
+        It has written the first row again, and deletes it by position.
+        """
+        path = self._write(rows, {})
+        places = self._write_places([(path.as_uri(), 0)], with_ids=True)
+        by_value = self._of_values(self._write(keys, {}), keys.num_rows, [1])
+        by_place = self._of_places(places, 1)
+        data = self._resolve("org.apache.iceberg.DataFiles").builder(self.java.spec())
+        change = self.java.newRowDelta().addRows(self._described(data, path, rows.num_rows, 0).build())
+        change.addDeletes(by_value).addDeletes(by_place).commit()
+
+    def _write_places(self, places: Sequence[tuple[str, int]], *, with_ids: bool) -> Path:
+        ids = POSITION_FIELDS if with_ids else {}
+        schema = pa.schema([field("file_path", pa.string(), ids), field("pos", pa.int64(), ids)])
+        return self._write(pa.Table.from_pylist([{"file_path": path, "pos": at} for path, at in places], schema), {})
+
+    def _of_places(self, path: Path, rows: int) -> Any:
+        return self._described(self._deletes().ofPositionDeletes(), path, rows, 0).build()
+
+    def _of_values(self, path: Path, rows: int, ids: Sequence[int]) -> Any:
+        keys = self._ice.engine._scala._gateway.new_array(self._resolve("int"), len(ids))
+        for place, one in enumerate(ids):
+            keys[place] = one
+        return self._described(self._deletes().ofEqualityDeletes(keys), path, rows, 0).build()
+
+    def _deletes(self) -> Any:
         self.java.refresh()
-        builder = of_kind(self._resolve("org.apache.iceberg.FileMetadata").deleteFileBuilder(self.java.spec()))
-        self.java.newRowDelta().addDeletes(self._described(builder, path, rows, 0).build()).commit()
+        return self._resolve("org.apache.iceberg.FileMetadata").deleteFileBuilder(self.java.spec())
+
+    def _delete(self, deletes: Any) -> None:
+        self.java.newRowDelta().addDeletes(deletes).commit()
 
     def _described(self, builder: Any, path: Path, rows: int, size_more: int) -> Any:
         described = builder.withPath(path.as_uri()).withFormat("PARQUET").withRecordCount(rows)
