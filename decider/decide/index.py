@@ -1,4 +1,4 @@
-"""The optimization of a Qbeast index as an action: by the library that wrote it, once groups of blocks are eligible.
+"""The optimization of a Qbeast index as an action: once groups of blocks are eligible.
 
 Which blocks that are follows from all live files, which no sum replaces. So a commit only sets a timer, and the files
 are read when it fires; the actor selects again on the live files.
