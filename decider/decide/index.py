@@ -62,7 +62,7 @@ class IndexAction:
             return TableProposal(IndexReason.REFUSED)
         if not index.next_files:
             return TableProposal(IndexReason.NOTHING_ELIGIBLE)
-        # How many files there are afterwards is the library's to decide.
+        # How many files there are afterwards depends on the rows of cubes.
         files, size_bytes = index.next_files, index.next_bytes
         reason = IndexReason.SAMPLE if index.next_strategy == SAMPLING else IndexReason.ELIGIBLE
         return TableProposal(reason, Prediction(files, 0, size_bytes, Fraction(files), 0, size_bytes))

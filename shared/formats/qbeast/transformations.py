@@ -1,7 +1,6 @@
 """How a revision maps the values of its columns to coordinates: from its JSON to what rows are placed by.
 
-A coordinate lies in [0, 1]. Which class of the library maps how is told here; `QbeastCube.java` computes it. Names and
-numbers are those that the library's reader of this JSON ends up with.
+A coordinate lies in [0, 1]; `QbeastCube.java` computes it. Names and numbers are read as the library reads them.
 """
 
 import json
@@ -36,17 +35,17 @@ class Coordinate:
 
     @property
     def is_day(self) -> bool:
-        """Whether its values are days on a line."""
+        """True if its values are days on a line."""
         return self.kind == "linear" and self.type == "DateDataType"
 
     @property
     def is_instant(self) -> bool:
-        """Whether its values are instants on a line."""
+        """True if its values are instants on a line."""
         return self.kind == "linear" and self.type == "TimestampDataType"
 
     @property
     def is_spelled(self) -> bool:
-        """Whether texts of floating-point numbers are mapped, which Java 19 and later spell otherwise."""
+        """True if it maps texts of floating-point numbers, which Java 19 and later spell otherwise."""
         return self.kind == "hashing" and self.type in ("DoubleDataType", "FloatDataType")
 
 
@@ -111,7 +110,8 @@ def _linear(column: str, raw: Mapping[str, Any]) -> Coordinate:
     low, high, null = (_number(kind, raw[name]) for name in ("minNumber", "maxNumber", "nullValue"))
     if not low < high:
         raise ValueError(f"{low} is not less than {high}")
-    return Coordinate("linear", column, kind, minimum=low, scale=1.0 / (high - low), null=null)
+    scale = 1.0 / (high - low)
+    return Coordinate("linear", column, kind, low, scale, null)
 
 
 def _histogram(column: str, values: Sequence[Any]) -> Coordinate:
