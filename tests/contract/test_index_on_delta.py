@@ -123,22 +123,24 @@ def unknown(action: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "says"),
+    ("name", "change", "zone", "says"),
     [
-        ("one", one_row_more, "rows from the weight"),
-        ("one", wider, "do not lead to the blocks"),
-        ("one", unknown, "'NewTransformation' of 'long' is not known"),
-        ("zone", lambda _action: None, "lakewright.index-zone"),
+        ("one", one_row_more, "", "rows from the weight"),
+        ("one", wider, "", "do not lead to the blocks"),
+        ("one", unknown, "", "'NewTransformation' of 'long' is not known"),
+        ("zone", lambda _action: None, "", "lakewright.index-zone"),
+        ("zone", lambda _action: None, "UTC", "do not lead to the blocks"),
+        ("zone", lambda _action: None, "Europe/Nowhere", "no time zone"),
     ],
 )
 def test_rows_that_are_not_in_the_blocks_that_their_tags_say_are_refused_for_good(
-    lab: DeltaLab, name: str, change: Callable[[dict[str, Any]], None], says: str
+    lab: DeltaLab, name: str, change: Callable[[dict[str, Any]], None], zone: str, says: str
 ) -> None:
     table = IndexTable(lab, name)
     with_log(table, change)
     version, files = newest(table.path), set(table.path.rglob("*.parquet"))
     with pytest.raises(RefusedFiles, match=says) as refused:
-        table.run()
+        table.run(zone=zone)
     assert refused.value.reason is RefusalReason.INDEX
     assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)
 

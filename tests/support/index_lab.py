@@ -30,9 +30,11 @@ class IndexTable:
         self.name = f"delta.`{self.path}`"
         self._runs = 0
 
-    def run(self, control: Control | None = None, *, budget_bytes: int | None = None) -> TableJobOutcome:
+    def run(
+        self, control: Control | None = None, *, budget_bytes: int | None = None, zone: str = ""
+    ) -> TableJobOutcome:
         self._runs += 1
-        policy = Policy(index=True).with_traits(is_indexed=True)
+        policy = Policy(index=True, index_zone=zone).with_traits(is_indexed=True)
         options = IndexJobOptions(budget_bytes=budget_bytes).encode()
         job = TableJob(INDEX, str(self.path), policy, CommitOrigin("job", self._runs), options=options)
         return self.lab.engine.run_table_job(job, control or Control())

@@ -88,6 +88,8 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.index-every", "0 s", "index_every_s", 0),
     ("lakewright.index-sample", "0.05", "index_sample", Fraction(1, 20)),
     ("lakewright.index-zone", "Europe/Berlin", "index_zone", "Europe/Berlin"),
+    ("lakewright.index-zone", " +01:00 ", "index_zone", "+01:00"),
+    ("lakewright.index-zone", "None", "index_zone", ""),
     ("lakewright.vacuum", "on", "vacuum", True),
     ("lakewright.retain", "30 days", "retain_s", 30 * 86_400),
     ("acid.data.retain.hours", "24", "retain_s", 86_400),

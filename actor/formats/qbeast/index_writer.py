@@ -115,11 +115,16 @@ class IndexWriter(EncodingWriter):
         return placed, found
 
     def _require_columns(self, rows: Any) -> None:
+        """Raise RefusedFiles for a column, a zone or a Java by which the rules cannot be followed."""
         known = {str(name).lower() for name in rows.columns()}
         missing = [one.column for one in self._wanted.coordinates if one.column.lower() not in known]
         if missing:
             raise self._refused(f"the table has no column {missing[0]!r}, which its revision names")
 
+        zones = self._scala.resolve("java.time.ZoneId").getAvailableZoneIds()
+        for zone in {one.zone for one in self._wanted.coordinates if one.zone.strip("+-0123456789:")}:
+            if not zones.contains(zone):
+                raise self._refused(f"{zone!r} in lakewright.index-zone is no time zone that Java knows")
         spelled = [one.column for one in self._wanted.coordinates if one.is_spelled]
         release = int(self._scala.resolve("java.lang.Runtime").version().feature())
         if spelled and release > LAST_JAVA:

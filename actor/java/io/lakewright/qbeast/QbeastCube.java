@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDate;
+import java.time.ZoneId;
 import java.util.Calendar;
 import java.util.GregorianCalendar;
 import java.util.HashMap;
@@ -148,7 +149,7 @@ public final class QbeastCube implements UDF3<Row, Integer, String, String> {
       nullValue = given.get("null");
       values = (List<?>) given.get("values");
       String zone = (String) given.get("zone");
-      days = zone.isEmpty() ? null : new GregorianCalendar(TimeZone.getTimeZone(zone));
+      days = zone.isEmpty() ? null : new GregorianCalendar(TimeZone.getTimeZone(ZoneId.of(zone)));
     }
 
     double of(Object value) {
