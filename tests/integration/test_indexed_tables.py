@@ -194,16 +194,18 @@ def test_rows_that_another_optimizer_doubles_stop_further_jobs_until_they_are_ta
     assert jobs(decider) == ["index"]
 
 
-def test_an_index_of_files_before_version_0_6_is_refused_whatever_is_switched_on(
+def test_an_index_whose_table_is_clustered_is_refused_whatever_is_switched_on(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     table = registered(decider, tmp_path / "t")
-    old = {"path": "old", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
-    table.commit({"add": {**old, "stats": '{"numRecords":1}', "tags": {"cube": "", "state": "FLOODED"}}})
+    features = ["clustering", "domainMetadata"]
+    table.commit({"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}})
     table.set_properties(**{"lakewright.index": "on"})
     decider.tick()
     assert jobs(decider) == []
-    assert "before version 0.6" in decider.post(f"{URL}/actions/index", {}).json()["message"]
+    refusal = decider.get(URL)["refusal"]
+    assert (refusal["code"], "clustering" in refusal["reason"]) == ("unsafe_feature", True)
+    assert "clustering" in decider.post(f"{URL}/actions/index", {}).json()["message"]
 
 
 def test_what_if_says_where_the_iterations_of_an_index_are_estimated(decider: LiveDecider, tmp_path: Path) -> None:
