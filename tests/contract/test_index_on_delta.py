@@ -35,7 +35,7 @@ def rewrite_all(table: IndexTable, zone: str) -> int:
     job = TableJob(INDEX, str(table.path), Policy(index=True), origin)
     with engine._sessions.lease(tag="all") as owned, engine._sessions.bound(owned) as session:
         log = TableLog(engine._scala, session, str(table.path))
-        opened = DeltaIndex(engine._scala, log, engine.proofreader, job, Control(), 0)
+        opened = DeltaIndex(engine._scala, log, engine.proofreader, engine._settings.boundary, job, Control(), 0)
         index = QbeastIndex.of_snapshot(opened.snapshot())
         revisions = sorted({file.revision for file in index.files})
         for number in revisions:

@@ -1,7 +1,7 @@
 """A Delta table with an index, in the session of one job: read from its log, rewritten in one commit at a time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_adds
@@ -37,64 +37,58 @@ FILES_IN_DRIVER = 10_000
 """Live files that are listed without a Spark job, where the log permits it."""
 
 
+@dataclass(slots=True)
 class DeltaIndex:
     """`actor.formats.qbeast.index_job.IndexTable` for one job; `reserved_disk_bytes` stay free on a local disk."""
 
-    def __init__(
-        self,
-        scala: DeltaScala,
-        log: TableLog,
-        proofreader: Proofreader,
-        job: TableJob,
-        control: TableJobControl,
-        reserved_disk_bytes: int,
-    ) -> None:
-        self._scala = scala
-        self._log = log
-        self._proofreader = proofreader
-        self._job = job
-        self._control = control
-        self._reserved_disk_bytes = reserved_disk_bytes
-        self._found: Any = None
-        self._live: dict[str, LoggedFile] = {}
+    scala: DeltaScala
+    log: TableLog
+    proofreader: Proofreader
+    boundary: Boundary
+    job: TableJob
+    control: TableJobControl
+    reserved_disk_bytes: int
+    _found: Any = None
+    _live: tuple[LoggedFile, ...] = ()
 
     def snapshot(self) -> Snapshot:
         """Return the newest version with all live files; raises InvalidInput where there is no table."""
-        found = self._found = self._log.snapshot()
-        shape, columns = self._log.shape(found), self._log.shape(found).metadata.partition_columns
-        text = self._log.few_files(found, FILES_IN_DRIVER)
-        live = decode_adds(self._log.files(found) if text is None else text, columns)
-        self._live = {logged.file.path: logged for logged in live}
-        files = tuple(logged.file for logged in live)
+        found = self._found = self.log.snapshot()
+        shape = self.log.shape(found)
+        text = self.log.few_files(found, FILES_IN_DRIVER)
+        self._live = decode_adds(self.log.files(found) if text is None else text, shape.metadata.partition_columns)
+        files = tuple(logged.file for logged in self._live)
         return Snapshot(int(found.version()), 0, shape.metadata, shape.protocol, files)
 
     def rewrite(self, wanted: IndexRewrite, mark: CommitMetadata) -> tuple[int, Mapping[str, int]]:
         """Rewrite files that are live in the last snapshot; raises Conflict where others took one."""
-        live = self._group([self._live[file.path] for file in wanted.files])
+        wanted_paths = {file.path for file in wanted.files}
+        live = self._group([logged for logged in self._live if logged.file.path in wanted_paths])
+        self.boundary.check_links(self.log.location, live.delete_files)
         input_bytes = sum(logged.file.size_bytes for logged in live.inputs)
-        require_free_space(self._log.location, input_bytes, reserved_bytes=self._reserved_disk_bytes)
+        require_free_space(self.log.location, input_bytes, reserved_bytes=self.reserved_disk_bytes)
         prefix = new_prefix()
-        with changed(self._scala, self._log.session, {USER_METADATA: mark.encode(), **naming(prefix)}):
+        with changed(self.scala, self.log.session, {USER_METADATA: mark.encode(), **naming(prefix)}):
             written, version = self._commit(live, wanted, prefix)
         return version, _figures(written)
 
     def _group(self, inputs: Sequence[LoggedFile]) -> LiveGroup:
         files, version = tuple(logged.file for logged in inputs), int(self._found.version())
         group = FileGroup(WHOLE_TABLE, files, RewriteMode.MINOR)
-        live = LiveGroup(group, tuple(inputs), version, self._log.digest(version))
-        everything = LiveGroup(replace(group, files=()), tuple(self._live.values()), version, None)
-        require_single_entries(self._log.location, live, [everything])
+        live = LiveGroup(group, tuple(inputs), version, self.log.digest(version))
+        everything = LiveGroup(replace(group, files=()), self._live, version, None)
+        require_single_entries(self.log.location, live, [everything])
         return live
 
     def _commit(self, live: LiveGroup, wanted: IndexRewrite, prefix: str) -> tuple[WrittenGroup, int]:
-        log, origin = self._log, self._job.origin
+        log, origin = self.log, self.job.origin
         shape = log.shape(self._found)
-        paths = OutputPaths(self._scala, log, self._found, shape, prefix)
-        tasks = ParquetTasks(self._scala, log, paths, ParquetClasses())
-        proofs = Proofs(self._proofreader, log, shape, self._job.policy.proofread, origin.job, tasks.footers)
-        committer = Committer(DeltaTarget(self._scala, log, shape, origin), JobPermission(self._control))
+        paths = OutputPaths(self.scala, log, self._found, shape, prefix)
+        tasks = ParquetTasks(self.scala, log, paths, ParquetClasses())
+        proofs = Proofs(self.proofreader, log, shape, self.job.policy.proofread, origin.job, tasks.footers)
+        committer = Committer(DeltaTarget(self.scala, log, shape, origin), JobPermission(self.control))
         try:
-            written = IndexWriter(self._scala, self._found, tasks, proofs, wanted).write(live)
+            written = IndexWriter(self.scala, self._found, tasks, proofs, wanted).write(live)
         except BaseException:
             self._sweep(committer, paths, ())
             raise
@@ -124,7 +118,7 @@ def run_index_job(
     lease = sessions.lease(tag=job.origin.job)
     with lease as owned, sessions.bound(owned) as session:
         log = TableLog(scala, session, job.location)
-        table = DeltaIndex(scala, log, proofreader, job, control, reserved_disk_bytes)
+        table = DeltaIndex(scala, log, proofreader, boundary, job, control, reserved_disk_bytes)
         return IndexJob(table, boundary, job, control).run()
 
 
