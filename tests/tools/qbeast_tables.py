@@ -87,7 +87,6 @@ def main() -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.writeChecksumFile.enabled": "false",
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # No files of checksums.
     }
     builder = SparkSession.builder
     for name, value in settings.items():
@@ -97,6 +96,8 @@ def main() -> None:
         if (name == "zone") == (zone != "UTC") and not (folder / name).exists():
             _write(spark, folder / name, table)
             _optimize(spark, folder, name)
+    for checksum in folder.rglob(".*.crc"):
+        checksum.unlink()
 
 
 def _write(spark: SparkSession, path: Path, table: Table) -> None:
