@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-all nightly coverage test-page test-images test-cluster test-qbeast
-.PHONY: stress copies interop soak chaos load mutants test-attacks fuzz bench bench-fleet minio helm osv-scanner setup-qbeast
+.PHONY: stress copies interop soak chaos load mutants test-attacks fuzz bench bench-fleet minio helm osv-scanner
 .PHONY: pictures page-api size sbom scan fmt lock clean distclean
 
 help: ## this list
@@ -115,21 +115,17 @@ test-page: check # the page: unit tests, and all tests in a real browser, those 
 	@LAKEWRIGHT_PACKAGED_BROWSER=true $(BIN)/pytest --long page -q -s tests/page $(ARGS)
 
 test-images: setup # build the images and run them as compose.yaml says; needs Docker (PYTHON_IMAGE, REDIS_IMAGE: other bases)
-	@LAKEWRIGHT_TOKEN=not-used-for-building docker compose --profile qbeast build
-	@$(BIN)/pytest --long images tests/e2e/test_images.py tests/e2e/test_qbeast_image.py $(ARGS)
+	@LAKEWRIGHT_TOKEN=not-used-for-building docker compose build
+	@$(BIN)/pytest --long images tests/e2e/test_images.py $(ARGS)
 
 test-cluster: helm minio # the chart on a real Kubernetes of one and two nodes; needs Linux, root, Debian's APT and Go
 	@$(BIN)/python -m tests.support.go_programs kube-router
 	@$(BIN)/python -m tests.cluster.programs
 	@$(BIN)/pytest --long cluster -q -s tests/cluster $(ARGS)
 
-test-qbeast: setup # Qbeast: the laws on 1,000 simulated indexes (EXAMPLES=n), and real tables if the library is there
+test-qbeast: setup # Qbeast: the laws on 1,000 simulated indexes (EXAMPLES=n)
 	@LAKEWRIGHT_QBEAST_EXAMPLES=$(or $(EXAMPLES),1000) $(BIN)/pytest --timeout=0 -q tests/property/test_qbeast_index.py \
 		tests/property/test_qbeast_sampling.py $(ARGS)
-	@$(BIN)/pytest --long qbeast --timeout=0 -q -s tests/qbeast $(ARGS)
-
-setup-qbeast: setup # environment of the Qbeast actor in .cache/qbeast; LAKEWRIGHT_QBEAST_JAR names the library's jar
-	@sh .ci/setup-qbeast
 
 stress: setup ## 5,000 random lives of the queue instead of 100 (EXAMPLES=n for another number)
 	@LAKEWRIGHT_STRESS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout=0 tests/property/test_queue_machine.py $(ARGS)
@@ -197,13 +193,9 @@ lock: setup ## write the lock files again, keeping versions where possible (UPGR
 		--output-file requirements.lock
 	@$(BIN)/uv pip compile tests/interop/engines.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file tests/interop/engines.lock
-	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ;]*\).*/\1/p' requirements.lock | grep -vE '^(pyspark|py4j)==' >.cache/qbeast.constraints
-	@$(BIN)/uv pip compile services/actor/qbeast.in --quiet --universal --python-version 3.11 --generate-hashes \
-		--constraints .cache/qbeast.constraints --custom-compile-command "make lock" --output-file services/actor/qbeast.lock
-	@for lock in tests/interop/engines.lock services/actor/qbeast.lock; do \
-		awk 'NR==FNR {if (/^[a-z0-9]/) locked[$$1]; next} /^[a-z0-9]/ {shared = $$1 in locked; if (shared) sub(/ \\$$/, "")} \
-			!(shared && /--hash/)' requirements.lock $$lock >.cache/bare.lock && mv .cache/bare.lock $$lock || exit 1; done
-	@if grep -nE '://|^-' requirements.lock tests/interop/engines.lock services/actor/qbeast.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
+	@lock=tests/interop/engines.lock; awk 'NR==FNR {if (/^[a-z0-9]/) locked[$$1]; next} /^[a-z0-9]/ {shared = $$1 in locked; if (shared) sub(/ \\$$/, "")} \
+			!(shared && /--hash/)' requirements.lock $$lock >.cache/bare.lock && mv .cache/bare.lock $$lock
+	@if grep -nE '://|^-' requirements.lock tests/interop/engines.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
 	@sh .ci/setup
 
 clean: ## remove what builds and tests leave; keeps .venv and the caches of downloads

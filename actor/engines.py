@@ -16,10 +16,8 @@ Which kinds of jobs on whole tables it runs is its engine's answer (`TableEngine
 class EngineSet:
     """One engine per format; they live and die together, as they share a process."""
 
-    def __init__(self, engines: Iterable[TableEngine], partition_kinds: tuple[str, ...] = RUNNABLE_KINDS) -> None:
-        """`partition_kinds`: kinds of jobs on partitions that all of them run."""
+    def __init__(self, engines: Iterable[TableEngine]) -> None:
         found = tuple(engines)
-        self._partition_kinds = partition_kinds
         self._engines = {engine.format: engine for engine in found}
         if not found or len(self._engines) < len(found):
             names = [engine.format for engine in found]
@@ -31,7 +29,7 @@ class EngineSet:
         return tuple(
             f"{name}/{kind}"
             for name, engine in sorted(self._engines.items())
-            for kind in (*self._partition_kinds, *engine.table_kinds)
+            for kind in (*RUNNABLE_KINDS, *engine.table_kinds)
             if support_of(name).runs(kind)
         )
 

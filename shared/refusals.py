@@ -95,6 +95,11 @@ class RefusalReason(Explained):
         "A file is damaged: what it holds is not what its writer wrote.",
         "Restore the file from a backup, or delete its rows",
     )
+    INDEX = (
+        "index",
+        "The rows of a Qbeast index are not in the blocks that the index says, or are mapped in an unknown way.",
+        "Optimize the table with Qbeast's own library, or write it again",
+    )
     ENCODING = (
         "encoding",
         "Spark does not read the encoding of a file.",

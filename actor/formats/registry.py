@@ -1,9 +1,6 @@
 """The engines of this release: the one place of the actor that knows which table formats there are."""
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -12,18 +9,12 @@ from actor.formats.delta.engine import EngineSettings, start_engine
 from actor.formats.delta.named_tables import NamedTables
 from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits
-from actor.formats.qbeast.engine import QbeastEngine, QbeastEngineSettings
-from actor.formats.qbeast.self_test import self_test as qbeast_self_test
-from actor.formats.qbeast.spark import QbeastSparkSettings
-from actor.formats.qbeast.spark import start_spark as start_qbeast_spark
-from actor.jvm.java import PARALLEL_COLLECTOR
 from actor.ports import TableEngine
 from actor.proofread.proofreader import Proofreader, ProofreadSettings
 from actor.rewrite.run import RewriteSettings
 from shared.formats.options import FormatOptions
 from shared.paths.boundary import Boundary
 from shared.paths.store_options import StoreOptions
-from shared.unity.catalog import UnityCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,50 +37,6 @@ class EngineOptions:
     formats: FormatOptions = field(default_factory=FormatOptions)
     parallel_groups: int = RewriteSettings().write_threads
     stores: StoreOptions = field(default_factory=StoreOptions, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexEngineOptions:
-    """Options of the engine of indexes; `library_jar` is the jar of Qbeast's library.
-
-    secrets: texts that no message may contain. unity: catalogs that know tables by name.
-    """
-
-    boundary: Boundary
-    library_jar: Path
-    ivy_dir: Path
-    master: str
-    driver_memory: str
-    collector: tuple[str, ...] = PARALLEL_COLLECTOR
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    spark_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    unity: Mapping[str, UnityCatalog] = field(default_factory=dict, repr=False, hash=False)
-
-
-def start_index_engine(
-    options: IndexEngineOptions, *, scratch: Path, java_home: Path
-) -> tuple[SparkSession, EngineSet, int]:
-    """Start the library's own Spark and its engine, which runs no other jobs than those on indexes.
-
-    Returns how long its test took in ms, on a table below `scratch`; raises PermanentError where that failed.
-    """
-    spark_settings = QbeastSparkSettings(
-        scratch,
-        options.ivy_dir,
-        options.library_jar,
-        options.master,
-        options.driver_memory,
-        options.collector,
-        options=options.spark_options,
-    )
-    spark = start_qbeast_spark(spark_settings, java_home=java_home)
-    engine = QbeastEngine(spark, QbeastEngineSettings(secrets=options.secrets, boundary=options.boundary))
-    inside = Boundary(roots=(scratch.resolve().as_uri(),), real_path=os.path.realpath)
-    took_ms = qbeast_self_test(
-        spark, QbeastEngine(spark, QbeastEngineSettings(boundary=inside)), scratch.resolve().as_uri()
-    )
-    named = NamedTables(engine, options.unity)
-    return spark, EngineSet([named], partition_kinds=engine.partition_kinds), took_ms
 
 
 def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) -> tuple[EngineSet, int]:

@@ -103,15 +103,6 @@ S3 = JarSet(
 )
 """36 jars. Without the excludes the whole SDK would come in one bundle, with a second netty and HTTP client."""
 
-DELTA_FOR_QBEAST = JarSet(
-    purpose="Delta as Qbeast needs it",
-    packages=("io.delta:delta-spark_2.12:3.1.0",),
-    excludes=("org.antlr:*",),  # Spark 3.5 ships it.
-    listing="qbeast.sha256",
-    size_mb=6,
-)
-"""For the actor of Qbeast tables alone, whose environment has another Spark."""
-
 COMPILER = JarSet(
     purpose="compiling Lakewright's Java classes",
     packages=("org.eclipse.jdt:ecj:3.38.0",),  # The newest that runs on Java 17.

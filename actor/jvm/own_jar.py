@@ -12,8 +12,6 @@ from shared.errors import PermanentError
 
 JAR = Path(__file__).with_name("lakewright.jar")
 SOURCES = Path(__file__).parents[1] / "java"
-NOT_COMPILED = SOURCES / "io" / "lakewright" / "qbeast"
-"""Source that needs a library which is not ours to distribute: compiled where that library is."""
 
 MANIFEST = "META-INF/MANIFEST.MF"
 _STATE = re.compile(r"^Lakewright-Sources: (\w+)", re.MULTILINE)
@@ -33,7 +31,7 @@ def own_jar() -> Path:
 
 def sources() -> list[Path]:
     """Return the sources that the jar holds the classes of."""
-    return sorted(file for file in SOURCES.rglob("*.java") if NOT_COMPILED not in file.parents)
+    return sorted(SOURCES.rglob("*.java"))
 
 
 def digest() -> str:

@@ -1,4 +1,4 @@
-"""The optimization of a Qbeast index as an action: by the library that wrote it, once groups of blocks are eligible.
+"""The optimization of a Qbeast index as an action: once groups of blocks are eligible.
 
 Which blocks that are follows from all live files, which no sum replaces. So a commit only sets a timer, and the files
 are read when it fires; the actor selects again on the live files.
@@ -62,7 +62,7 @@ class IndexAction:
             return TableProposal(IndexReason.REFUSED)
         if not index.next_files:
             return TableProposal(IndexReason.NOTHING_ELIGIBLE)
-        # How many files there are afterwards is the library's to decide.
+        # How many files there are afterwards depends on the rows of cubes.
         files, size_bytes = index.next_files, index.next_bytes
         reason = IndexReason.SAMPLE if index.next_strategy == SAMPLING else IndexReason.ELIGIBLE
         return TableProposal(reason, Prediction(files, 0, size_bytes, Fraction(files), 0, size_bytes))

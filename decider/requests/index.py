@@ -19,9 +19,7 @@ class IndexRequest(TableRequest):
 
     name: ClassVar[str] = "index"
     summary: ClassVar[str] = "Optimize the index of a table"
-    text: ClassVar[str] = (
-        "Optimize the index of a table: Qbeast's library rewrites what is eligible, in iterations, until nothing is."
-    )
+    text: ClassVar[str] = "Optimize the index of a table: rewrite what is eligible, in iterations, until nothing is."
 
     revision: int | None = option("Revision to optimize; default: by the table's properties.", None, ge=1, lt=2**31)
     bytes_per_iter: int | None = option(

@@ -242,7 +242,7 @@ def _switched_by_qbeast(found: EffectivePolicy) -> EffectivePolicy:
 
 
 def _indexed(found: EffectivePolicy, refusal: Refusal) -> EffectivePolicy:
-    note = f"{refusal.reason}, so no exact rewrite touches it: Qbeast's library optimizes the index"
+    note = f"{refusal.reason}, so its files are merged by its index alone"
     # Properties about the index are read with the index itself.
     issues = tuple(issue for issue in found.issues if issue.is_blocking or issue.property not in INDEX_PROPERTIES)
     return replace(found, policy=found.policy.with_traits(is_indexed=True), notes=(*found.notes, note), issues=issues)

@@ -4,16 +4,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
-from pyspark.sql import SparkSession
 
 from actor.engines import EngineSet
 from actor.formats.registry import start_engines
-from actor.jvm.java import JavaHome, find_java
+from actor.jvm.java import find_java
 from actor.jvm.spark import stop_session
 from actor.presence import ActorInfo
 from actor.worker import ProgressHook
@@ -57,26 +56,12 @@ VARIABLES = (
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class StartedEngines:
-    """A Spark application and its engines; `packages`: whose versions are reported, by name."""
-
-    spark: SparkSession
-    engines: EngineSet
-    packages: Mapping[str, str]
-
-
-Start = Callable[[ActorSettings, Path, JavaHome, Mapping[str, str]], StartedEngines]
-"""Starts the engines of one kind of actor: its settings, its scratch space, a Java, and the environment."""
-
-
 def main(
     environment: Mapping[str, str] = os.environ,
     *,
     reached: ProgressHook = lambda _claim, _point: None,
-    start: Start | None = None,
 ) -> int:
-    """Run until asked to stop; `reached` hears of each labelled point of each run. `start`: None for all formats."""
+    """Run until asked to stop; `reached` hears of each labelled point of each run."""
     # Until the slots take the signal over: process 1 of a container is not ended by one that it does not handle, and
     # would be killed after a minute. Nothing is claimed yet, and the next start sweeps the scratch space.
     signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
@@ -88,7 +73,7 @@ def main(
         tracer = start_traces("actor", installed("lakewright") or "unreleased", environment)
         try:
             with scratch_dir(settings.scratch_parent) as scratch:
-                _run(settings, scratch, environment, reached, start or _start)
+                _run(settings, scratch, environment, reached)
         finally:
             stop_traces(tracer)
     except LakewrightError as problem:
@@ -97,38 +82,29 @@ def main(
     return 0
 
 
-def _run(
-    settings: ActorSettings, scratch: Path, environment: Mapping[str, str], reached: ProgressHook, start: Start
-) -> None:
-    """Start Spark and the engines, and take jobs."""
-    if start is _start:
-        prepare(environment)
+def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str], reached: ProgressHook) -> None:
+    """Start Spark and the engines, find out whether the exact rewrite works with what is installed, and take jobs."""
+    prepare(environment)
     wait_for_redis(settings)
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
-    started = start(settings, scratch, java, environment)
-    try:
-        serve(settings, started.engines, _about(settings, java.version, started), reached)
-    finally:
-        stop_session(started.spark)
-
-
-def _start(settings: ActorSettings, scratch: Path, java: JavaHome, environment: Mapping[str, str]) -> StartedEngines:
-    """Start the engines of all formats, and find out whether the exact rewrite works with what is installed."""
     spark = start_spark(settings, scratch=scratch, java=java)
     options = replace(engine_options(settings), secrets=known_secrets(settings, environment))
     place = settings.self_test_location or scratch.resolve().as_uri()
     engines, took_ms = start_engines(spark, options, scratch=place)
     log.info("self_test_passed", took_ms=took_ms)
-    return StartedEngines(spark, engines, {"spark": "pyspark", "delta": "delta-spark"})
+    try:
+        serve(settings, engines, _about(settings, java.version, engines), reached)
+    finally:
+        stop_session(spark)
 
 
-def _about(settings: ActorSettings, java: str, started: StartedEngines) -> ActorInfo:
+def _about(settings: ActorSettings, java: str, engines: EngineSet) -> ActorInfo:
     """Information that this actor reports about itself."""
-    packages = {"lakewright": "lakewright", **started.packages}
+    packages = {"lakewright": "lakewright", "spark": "pyspark", "delta": "delta-spark"}
     versions = {name: found for name, package in packages.items() if (found := installed(package))}
-    abilities = started.engines.abilities
-    return ActorInfo(settings.slots, time.time_ns() // 1_000_000, host_name(), {**versions, "java": java}, abilities)
+    now_ms = time.time_ns() // 1_000_000
+    return ActorInfo(settings.slots, now_ms, host_name(), {**versions, "java": java}, engines.abilities)
 
 
 if __name__ == "__main__":

@@ -87,9 +87,6 @@ Default 128, which is stricter than LAKEWRIGHT_MIN_ROW_GROUP_MIB from 33 columns
 column; with 70 columns and chunks of 58 KiB, reading two columns took up to 1.87 times the CPU time. 0: only
 LAKEWRIGHT_MIN_ROW_GROUP_MIB counts."""
 
-QBEAST_JAR = "LAKEWRIGHT_QBEAST_JAR"
-"""Path of the jar of qbeast-spark 0.7.1 for Scala 2.12. Only the actor of Qbeast tables needs it (docs/qbeast.md)."""
-
 
 @dataclass(frozen=True, slots=True)
 class ActorSettings:

@@ -148,11 +148,11 @@ def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
     if unsafe:
         return _feature_refusal(unsafe[0])
     if CLUSTERING in features:
-        # The library of a Qbeast index does not know of clustering.
+        # Clustering would move the rows of a Qbeast index.
         allowed = () if LAST_REVISION in metadata.configuration else _ALLOWED_IF_CLUSTERED
         return _feature_refusal(CLUSTERING, allowed)
     if LAST_REVISION in metadata.configuration:
-        return index_refusal(metadata, protocol)
+        return index_refusal(metadata)
     return None
 
 

@@ -31,7 +31,7 @@ CLUSTER = "cluster"
 """The kind of job that has a clustered table's own format cluster its files."""
 
 INDEX = "index"
-"""The kind of job that merges blocks of a table's index on several columns, by the library that wrote it."""
+"""The kind of job that merges blocks of a table's index on several columns."""
 
 REWRITE_MANIFESTS = "rewrite_manifests"
 """The kind of job that merges the manifests in which an Iceberg table's metadata list its files."""

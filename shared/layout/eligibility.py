@@ -51,7 +51,7 @@ class Reason(DecisionReason):
     )
     INDEXED_TABLE = (
         "indexed_table",
-        "The table has a Qbeast index: only the library that wrote it rewrites it (action `index`).",
+        "The table has a Qbeast index: only the action `index` rewrites its files.",
         "disabled",
     )
     FILTERED = "filtered", "The partition is excluded by the table's filter.", "filtered"

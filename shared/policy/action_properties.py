@@ -23,7 +23,7 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "index",
         spelled.switch,
         "off",
-        "optimize the index of Qbeast tables, by the library that wrote it: on or off",
+        "optimize the index of Qbeast tables: on or off",
     ),
     Property(
         "index-every",
@@ -38,6 +38,13 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "off",
         "fraction of the rows that sampling queries read: files of which they read too much are rewritten, too; or off",
         "share",
+    ),
+    Property(
+        "index-zone",
+        spelled.zone_or_none,
+        "none",
+        "time zone of the processes that write a Qbeast table whose index has days, such as UTC or Europe/Berlin; or "
+        "none",
     ),
     Property(
         "primary-key",

@@ -203,6 +203,18 @@ def share_or_auto(low: str, high: str) -> Parser:
     return lambda text: None if text.strip().lower() == "auto" else number(text)
 
 
+_ZONE = re.compile(r"[A-Za-z]+(/[A-Za-z0-9_+-]+)*|[+-]\d\d:\d\d")
+
+
+def zone_or_none(text: str) -> str:
+    """Read the name of a time zone, or its offset from UTC; empty for `none`."""
+    if text.strip().lower() == "none":
+        return ""
+    if not _ZONE.fullmatch(text.strip()):
+        raise ValueError("expected a time zone such as UTC, Europe/Berlin or +01:00, or none")
+    return text.strip()
+
+
 sample_or_off = share_or_off("0.0001", "0.99")
 """Read the fraction of the rows that sampling queries read, or `off`, which is None."""
 

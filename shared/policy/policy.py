@@ -161,6 +161,7 @@ class Policy:
     index: bool = False
     index_every_s: int = 60
     index_sample: Fraction | None = None
+    index_zone: str = ""  # In which days begin for the writers of an indexed table; empty: not known.
     compact_every_commits: int | None = None
     full_every_commits: int | None = None
     full_every_delete_files: int | None = None
@@ -217,7 +218,7 @@ class Policy:
 
     @property
     def indexes(self) -> bool:
-        """True if the index of a table is optimized, by the library that wrote it and by nothing else."""
+        """True if the index of a table is optimized, and its files are merged by nothing else."""
         return self.index and self.traits.is_indexed
 
     @property

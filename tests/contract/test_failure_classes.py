@@ -105,8 +105,8 @@ def test_the_ancestors_that_tests_without_a_jvm_use_are_the_real_ones(spark: "Sp
 def classes(spark: "SparkSession", library: str) -> list[Any]:
     """Return Java's classes of all exceptions in the jars of a library."""
     from actor.jvm.jars import S3, look_up
-    from actor.jvm.java_sources import class_loader
     from actor.jvm.scala import Scala
+    from tests.support.java_sources import class_loader
 
     scala = Scala(spark)
     loader, java_class = class_loader(scala), scala.resolve("java.lang.Class")

@@ -155,7 +155,7 @@ def lake(tmp_path: Path) -> Iterator[RestLake]:
 
 @pytest.fixture
 def strict(spark: "SparkSession", lake: RestLake, tmp_path: Path) -> StrictStore:
-    from actor.jvm import java_sources
+    from tests.support import java_sources
 
     (tmp_path / "StrictIO.java").write_text(STRICT_IO)
     java_sources.compile_sources(spark, [tmp_path / "StrictIO.java"], tmp_path / "classes")

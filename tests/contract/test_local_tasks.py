@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from actor.formats.qbeast.spark import COMPILED_AT_START
-from actor.jvm import java_sources
-from actor.jvm.own_jar import SOURCES
 from actor.jvm.scala import jvm_context
+from tests.support import java_sources
 from tests.support.delta_lab import DeltaLab
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -121,13 +119,3 @@ def test_a_job_that_runs_is_told_of_its_cancel_and_no_other_is(tasks: Tasks) -> 
     again = tasks.start("job-1")
     tasks.let_go()
     assert again.result(scaled(60)) == "done", "a cancel holds for what runs, not for what the job runs later"
-
-
-def test_the_compiler_of_an_actor_that_has_no_jar_takes_the_classes_that_it_compiles(
-    lab: DeltaLab, tmp_path: Path
-) -> None:
-    """It knows less of Java than the jar's; the library of the last class is not here."""
-    *ours, last = COMPILED_AT_START
-    assert last.endswith("IndexCommitCheck.java")
-    java_sources.compile_sources(lab.spark, [SOURCES / source for source in ours], tmp_path)
-    assert {file.stem for file in tmp_path.rglob("*.class")} == {Path(source).stem for source in ours}

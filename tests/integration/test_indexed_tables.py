@@ -1,4 +1,4 @@
-"""A table with a Qbeast index: decided by its blocks, given to the library's actor, and to no rewrite of ours."""
+"""A table with a Qbeast index: decided by its blocks, and given to no rewrite that merges files by size."""
 
 import json
 import shutil
@@ -79,7 +79,7 @@ def test_a_job_is_decided_once_the_owner_switches_it_on_and_withdrawn_once_that_
     assert jobs(decider) == ["index"]
     shown = decider.get(URL)
     assert shown["refusal"] is None
-    assert any("Qbeast's library optimizes the index" in note for note in shown["policy"]["notes"])
+    assert any("its files are merged by its index alone" in note for note in shown["policy"]["notes"])
     assert reasons(decider) == {("compact", "indexed_table"), ("index", "eligible_blocks")}
     texts = [one["message"] for one in decider.get(f"{URL}/decisions", limit=100)["decisions"]]
     assert any("fragmentation 2.29" in text and "2 files not indexed." in text for text in texts)
@@ -194,26 +194,18 @@ def test_rows_that_another_optimizer_doubles_stop_further_jobs_until_they_are_ta
     assert jobs(decider) == ["index"]
 
 
-def test_an_index_that_the_library_would_damage_is_refused_whatever_is_switched_on(
+def test_an_index_whose_table_is_clustered_is_refused_whatever_is_switched_on(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     table = registered(decider, tmp_path / "t")
-    table.commit(
-        {
-            "protocol": {
-                "minReaderVersion": 3,
-                "minWriterVersion": 7,
-                "readerFeatures": ["deletionVectors"],
-                "writerFeatures": ["deletionVectors"],
-            }
-        }
-    )
+    features = ["clustering", "domainMetadata"]
+    table.commit({"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}})
     table.set_properties(**{"lakewright.index": "on"})
     decider.tick()
     assert jobs(decider) == []
     refusal = decider.get(URL)["refusal"]
-    assert (refusal["code"], "deletion vectors" in refusal["reason"]) == ("qbeast", True)
-    assert "deletion vectors" in decider.post(f"{URL}/actions/index", {}).json()["message"]
+    assert (refusal["code"], "clustering" in refusal["reason"]) == ("unsafe_feature", True)
+    assert "clustering" in decider.post(f"{URL}/actions/index", {}).json()["message"]
 
 
 def test_what_if_says_where_the_iterations_of_an_index_are_estimated(decider: LiveDecider, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ ROOT = Path(__file__).resolve().parents[2]
 IMAGES = {
     "decider": ("decider/Dockerfile", "services.decider"),
     "actor": ("actor/Dockerfile", "services.actor"),
-    "qbeast-actor": ("actor/qbeast.Dockerfile", "services.actor.qbeast"),
 }
 """What each image of ours is built from, and what it runs, by the name of its service in compose.yaml."""
 

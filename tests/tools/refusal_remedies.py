@@ -127,7 +127,7 @@ REASONS: Mapping[DecisionReason, str] = {
     Reason.SWITCHED_OFF: "Set the action's own property, such as `lakewright.vacuum=on`, or request a run",
     Reason.NOT_FOR_FORMAT: "Use the engine's own procedures ([Iceberg](iceberg.md#not-implemented))",
     Reason.CLUSTERED_TABLE: "Nothing; [clustering](clustering.md) does what compaction does elsewhere",
-    Reason.INDEXED_TABLE: "Nothing; the [index](qbeast.md) is optimized by its own library",
+    Reason.INDEXED_TABLE: "Nothing; the [index](qbeast.md) is optimized by its own rules",
     Reason.OWN_COMMIT: "Nothing",
     Reason.NO_DATA_CHANGE: "Nothing",
     Reason.NO_SMALL_FILES: "Nothing",

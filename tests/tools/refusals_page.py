@@ -36,7 +36,6 @@ from shared.formats.iceberg.names import (
 from shared.formats.iceberg.refusal import refusal as iceberg_refusal
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.names import LAST_REVISION, LEGACY_CUBE_TAG
-from shared.formats.qbeast.refusal import DELETION_VECTORS
 from shared.formats.qbeast.status import refusal as index_refusal
 from shared.layout.clustered_files import ClusterReason
 from shared.layout.eligibility import DecisionReason, Reason
@@ -203,7 +202,6 @@ def _index_refusals() -> Iterator[tuple[str, Refusal, str]]:
     column = PartitionColumn("d", "d", "date")
     legacy = DataFile("old", 1, WHOLE_TABLE, tags={LEGACY_CUBE_TAG: ""})
     for kind, snapshot in (
-        ("that may have deletion vectors", replace(plain, protocol=TableProtocol(3, 7, frozenset({DELETION_VECTORS})))),
         ("that is partitioned", replace(plain, metadata=replace(plain.metadata, partition_columns=(column,)))),
         ("with files of the library before version 0.6", replace(plain, files=(legacy,))),
     ):

@@ -230,8 +230,7 @@ def test_the_ready_file_is_where_the_probes_look() -> None:
     container = container_of("actor")
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert "/data/actor.ready" in str(container[probe]["exec"]["command"])
-    for name in ("actor", "qbeast-actor"):
-        assert "/data/actor.ready" in compose()["services"][name]["healthcheck"]["test"]
+    assert "/data/actor.ready" in compose()["services"]["actor"]["healthcheck"]["test"]
 
 
 @pytest.mark.parametrize("switches", ["", SWITCHES])

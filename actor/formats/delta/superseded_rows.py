@@ -29,7 +29,7 @@ _RANK, _ROWS, _NEWEST = "__lakewright_rank", "__lakewright_rows", "__lakewright_
 _KNOWN, _PLACE = "__lakewright_known", "__lakewright_place"
 _WINNER, _IS_MARKED = "__lakewright_winner", "__lakewright_is_marked"
 
-_NAME = f"CASE WHEN instr({FILE}, '%') = 0 THEN {FILE} ELSE url_decode(replace({FILE}, '+', '%2B')) END"
+NAME = f"CASE WHEN instr({FILE}, '%') = 0 THEN {FILE} ELSE url_decode(replace({FILE}, '+', '%2B')) END"
 """The name of a file, which Spark shows escaped."""
 
 _READ = (
@@ -60,7 +60,7 @@ class SupersededRows(AbstractContextManager["SupersededRows"]):
         each = read.groupBy(FILE, scala.seq(self._keys)).agg(
             self._functions.expr(f"max({_RANK}) AS {_RANK}"), scala.seq([self._functions.expr(f"count(1) AS {_ROWS}")])
         )
-        by_name = f"PARTITION BY {', '.join(self._keys)} ORDER BY {_RANK} DESC, {_NAME} DESC"
+        by_name = f"PARTITION BY {', '.join(self._keys)} ORDER BY {_RANK} DESC, {NAME} DESC"
         first = f"row_number() OVER ({by_name})"
         self._ranked = each.selectExpr(scala.seq(["*", f"{first} = 1 AS {_NEWEST}"])).persist()
 

@@ -15,18 +15,19 @@ from actor.formats.delta.properties_job import PropertiesJob
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
 from actor.formats.delta.vacuum import Vacuum
+from actor.formats.qbeast.delta_index import run_index_job
 from actor.jvm.sessions import Sessions
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import check_identity
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import RetryableError
-from shared.jobs.payload import CHECKPOINT, CLUSTER, DEDUPLICATE, SET_PROPERTIES, VACUUM
+from shared.jobs.payload import CHECKPOINT, CLUSTER, DEDUPLICATE, INDEX, SET_PROPERTIES, VACUUM
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary
 from shared.table import TableMetadata
 
-TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, CLUSTER, SET_PROPERTIES)
+TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, CLUSTER, INDEX, SET_PROPERTIES)
 """Kinds of jobs on whole tables that this engine runs."""
 
 
@@ -66,6 +67,8 @@ class TableJobs:
             return Deduplication(*given, job, control, reserved).run()
         if job.kind == CLUSTER:
             return ClusterJob(*given, job, control, reserved).run()
+        if job.kind == INDEX:
+            return run_index_job(given, job, control, reserved)
         if job.kind == SET_PROPERTIES:
             return PropertiesJob(self._scala, self._sessions, job, control).run()
         lease = self._sessions.lease(tag=job.origin.job)

@@ -18,6 +18,7 @@ from actor.formats.delta.footers import Storage
 from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.parquet_task import ParquetTasks
+from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.read_rows import exact_rows, refused_sizes, refused_values
 from actor.formats.delta.row_order import RowSorter
 from actor.formats.delta.written_group import WrittenGroup
@@ -29,8 +30,112 @@ from shared.refusals import RefusalReason
 from shared.table import FileKey, PartitionColumn
 
 
-class DeltaWriter:
-    """Writes groups of one snapshot through transactions that are never committed: they only lend their writer.
+class EncodingWriter:
+    """Writes rows as Spark encodes them, through transactions that are never committed: they only lend their writer.
+
+    What differs from one rewrite to another is how rows are arranged, and how outputs are finished.
+    """
+
+    def __init__(self, scala: DeltaScala, snapshot: Any, tasks: ParquetTasks, proofs: Proofs) -> None:
+        self._scala = scala
+        self._log = tasks.log
+        self._snapshot = snapshot
+        self._proofs = proofs
+        self._paths = tasks.paths
+        self._shape = self._paths.shape
+        self._columns = self._shape.metadata.partition_columns
+        self._format = tasks.format
+        self._footers = tasks.footers
+
+    def _arranged(self, rows: Any, live: LiveGroup) -> Any:
+        """Return the frame of a group's rows with a part for each output, each in order."""
+        raise NotImplementedError
+
+    def _finished(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:
+        """Return the outputs as the log will have them; raises where they are not as planned."""
+        raise NotImplementedError
+
+    def _encode(self, live: LiveGroup, spelling: dict[str, str | None], reason: str | None = None) -> WrittenGroup:
+        given = self._format.storage(live.inputs)
+        with refused_values(self._log.location):
+            outputs = self._write(live, spelling, given)
+        with self._deleted_on_failure(outputs):
+            self._paths.check(live, [output.file.path for output in outputs])
+            written = self._format.check(given, outputs)
+            completed = self._finished(live, self._format.complete(live.inputs, outputs, written))
+            rows = self._check_rows(live, completed)
+            proof = self._proofs.check(live, completed, path_taken="encoded")
+        return WrittenGroup(live, completed, rows, reason, proof=proof)
+
+    @contextmanager
+    def _deleted_on_failure(self, outputs: Sequence[LoggedFile]) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._log.delete(output.key for output in outputs)
+            raise
+
+    def _adds(self, files: Sequence[LoggedFile]) -> Any:
+        return self._scala.adds(json_array(files))
+
+    def leftovers(self, kept: Collection[str]) -> Sequence[str]:
+        """List the files of this rewrite besides these; Delta leaves files of failed tasks in place."""
+        return [key.path for key in self._paths.leftovers(set(map(FileKey, kept)))]
+
+    def may_have_lost_attempts(self) -> bool:
+        """Return whether an executor may have ended that left a file."""
+        return self._paths.has_lost_attempts
+
+    def _write(
+        self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
+    ) -> tuple[LoggedFile, ...]:
+        rows = exact_rows(self._scala, self._log, self._snapshot, live.inputs, stored)
+        codec = self._format.codec(stored)
+        frame = self._arranged(rows, live)
+        tags = live.group.tags
+        txn = self._paths.transaction_for(partition_values, [logged.file.path for logged in live.inputs])
+        options = self._scala.none if codec is None else self._scala.some(self._log.write_options(compression=codec))
+        written = txn.writeFiles(frame, options, True, self._scala.seq())  # noqa: FBT003 - isOptimize
+        if not jvm_context(self._log.session).isLocal():
+            # Spark repeats the task of a lost executor, and reports neither that nor the file that was begun.
+            self._paths.note_lost_attempt()
+        outputs = []
+        for add in json.loads(self._scala.to_json(written)):
+            # The inputs' own spelling of the partition values: a reader in another time zone must see the same value.
+            final = {**add, "dataChange": False, "partitionValues": partition_values}
+            if tags:
+                final["tags"] = {**(add.get("tags") or {}), **tags}
+            outputs.append(LoggedFile(decode_add(final, self._columns), encode(final)))
+        return tuple(outputs)
+
+    def _check_rows(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> int:
+        expected, source = self._rows(live.inputs)
+        written, _ = self._rows(outputs)
+        if written != expected:
+            held = self._log.rows(self._snapshot, self._adds(live.inputs))
+            if are_visible(written, live.inputs, lambda: held):
+                return written
+            raise Corrupt(
+                f"the rewrite of {len(live.inputs)} files in {live.group.partition} of {self._log.location} was "
+                f"stopped before its commit: {expected} rows in by {source}, "
+                f"{written} rows out; reading the inputs finds {held}. First input: {live.inputs[0].file.path}. "
+                "The table is unchanged",
+            )
+        return written
+
+    def _rows(self, files: Sequence[LoggedFile]) -> tuple[int, str]:
+        """Return how many rows readers see, and by what it is known: the cheapest source that has it for all files."""
+        logged_rows = logical_rows(files)
+        if logged_rows is not None:
+            return logged_rows, "the log statistics"
+        stored = self._footers.rows(files)
+        if stored is not None:
+            return stored - sum(logged.file.deleted_rows for logged in files), "the footers"
+        return self._log.rows(self._snapshot, self._adds(files)), "count"
+
+
+class DeltaWriter(EncodingWriter):
+    """Writes groups of one snapshot: copies row groups, merges by column, or encodes.
 
     `entered` lets a thread work in the session of the rewrite.
     """
@@ -44,18 +149,10 @@ class DeltaWriter:
         hider: RowHider,
         entered: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
+        super().__init__(scala, snapshot, tasks, hider.proofs)
         self.entered = entered
-        self._scala = scala
-        self._log = log = tasks.log
-        self._snapshot = snapshot
-        self._proofs = hider.proofs
         self._hider = hider
-        self._paths = tasks.paths
-        self._shape = self._paths.shape
-        self._columns = self._shape.metadata.partition_columns
-        self._format = tasks.format
-        self._footers = tasks.footers
-        self._sorter = RowSorter(scala, log, self._columns)
+        self._sorter = RowSorter(scala, tasks.log, self._columns)
         self._copier = DeltaCopier(tasks, rule, hider.may_carry)
         self._merger = ColumnMerger(tasks)
 
@@ -108,93 +205,22 @@ class DeltaWriter:
             self._log.delete([output.key])
         return carrying
 
-    def _encode(self, live: LiveGroup, spelling: dict[str, str | None], reason: EncodeReason) -> WrittenGroup:
-        given = self._format.storage(live.inputs)
-        with refused_values(self._log.location):
-            outputs = self._write(live, spelling, given)
-        with self._deleted_on_failure(outputs):
-            self._paths.check(live, [output.file.path for output in outputs])
-            written = self._format.check(given, outputs)
-            completed = self._ranged(self._format.complete(live.inputs, outputs, written))
-            self._require_sorted(live, completed)
-            rows = self._check_rows(live, completed)
-            proof = self._proofs.check(live, completed, path_taken="encoded")
-        return WrittenGroup(live, completed, rows, reason, proof=proof)
-
     def _ranged(self, outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:
         key = self._shape.metadata.sort_key
         return tuple(replace(output, file=with_range(output, key)) for output in outputs)
+
+    def _arranged(self, rows: Any, live: LiveGroup) -> Any:
+        return self._sorter.ordered(rows, live.inputs, live.group.order)
+
+    def _finished(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:
+        completed = self._ranged(outputs)
+        self._require_sorted(live, completed)
+        return completed
 
     def _require_sorted(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> None:
         doing = f"the sort of {len(live.inputs)} files in {live.group.partition} of {self._log.location}"
         key = self._shape.metadata.sort_key
         require_disjoint([output.file for output in outputs], live.group.order, key.name if key else "", doing)
-
-    def leftovers(self, kept: Collection[str]) -> Sequence[str]:
-        """List the files of this rewrite besides these; Delta leaves files of failed tasks in place."""
-        return [key.path for key in self._paths.leftovers(set(map(FileKey, kept)))]
-
-    def may_have_lost_attempts(self) -> bool:
-        """Return whether an executor may have ended that left a file."""
-        return self._paths.has_lost_attempts
-
-    @contextmanager
-    def _deleted_on_failure(self, outputs: Sequence[LoggedFile]) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self._log.delete(output.key for output in outputs)
-            raise
-
-    def _adds(self, files: Sequence[LoggedFile]) -> Any:
-        return self._scala.adds(json_array(files))
-
-    def _write(
-        self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
-    ) -> tuple[LoggedFile, ...]:
-        rows = exact_rows(self._scala, self._log, self._snapshot, live.inputs, stored)
-        codec = self._format.codec(stored)
-        frame = self._sorter.ordered(rows, live.inputs, live.group.order)
-        tags = live.group.tags
-        txn = self._paths.transaction_for(partition_values, [logged.file.path for logged in live.inputs])
-        options = self._scala.none if codec is None else self._scala.some(self._log.write_options(compression=codec))
-        written = txn.writeFiles(frame, options, True, self._scala.seq())  # noqa: FBT003 - isOptimize
-        if not jvm_context(self._log.session).isLocal():
-            # Spark repeats the task of a lost executor, and reports neither that nor the file that was begun.
-            self._paths.note_lost_attempt()
-        outputs = []
-        for add in json.loads(self._scala.to_json(written)):
-            # The inputs' own spelling of the partition values: a reader in another time zone must see the same value.
-            final = {**add, "dataChange": False, "partitionValues": partition_values}
-            if tags:
-                final["tags"] = {**(add.get("tags") or {}), **tags}
-            outputs.append(LoggedFile(decode_add(final, self._columns), encode(final)))
-        return tuple(outputs)
-
-    def _check_rows(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> int:
-        expected, source = self._rows(live.inputs)
-        written, _ = self._rows(outputs)
-        if written != expected:
-            held = self._log.rows(self._snapshot, self._adds(live.inputs))
-            if are_visible(written, live.inputs, lambda: held):
-                return written
-            raise Corrupt(
-                f"the rewrite of {len(live.inputs)} files in {live.group.partition} of {self._log.location} was "
-                f"stopped before its commit: {expected} rows in by {source}, "
-                f"{written} rows out; reading the inputs finds {held}. First input: {live.inputs[0].file.path}. "
-                "The table is unchanged",
-            )
-        return written
-
-    def _rows(self, files: Sequence[LoggedFile]) -> tuple[int, str]:
-        """Return how many rows readers see, and by what it is known: the cheapest source that has it for all files."""
-        logged_rows = logical_rows(files)
-        if logged_rows is not None:
-            return logged_rows, "the log statistics"
-        stored = self._footers.rows(files)
-        if stored is not None:
-            return stored - sum(logged.file.deleted_rows for logged in files), "the footers"
-        return self._log.rows(self._snapshot, self._adds(files)), "count"
 
 
 def one_spelling(location: str, columns: Sequence[PartitionColumn], live: LiveGroup) -> dict[str, str | None]:

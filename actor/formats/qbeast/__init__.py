@@ -1,1 +1,1 @@
-"""Tables with a Qbeast index: the library rewrites chosen files, and each of its commits is checked."""
+"""Tables with a Qbeast index: files are rewritten by the rules of the index, which are proved on the files."""

@@ -1,21 +1,16 @@
-"""Optimizes the index of a table: the library rewrites files that are chosen here, iteration by iteration.
-
-The library loads its files before its transaction begins and registers none of them as read, so by itself it would
-write the rows of a file again that another writer removed meanwhile. A check inside its transaction aborts such a
-commit; what is committed all the same is compared with the log here, and never passes in silence.
-"""
+"""Optimizes the index of a table: files are chosen, and rewritten by the rules of the index, iteration by iteration."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from actor.formats.delta.preflight import check_table
-from actor.formats.qbeast.index_commit import IndexCommit, check_commit
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.rewrite.checks import check_identity
-from shared.errors import Conflict, LakewrightError, PermanentError, RetryableError, Unsupported
+from shared.errors import PermanentError, Unsupported
+from shared.formats.qbeast.files import IndexFile
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import (
     IndexOptions,
@@ -26,7 +21,10 @@ from shared.formats.qbeast.iterations import (
 )
 from shared.formats.qbeast.names import LAST_REVISION
 from shared.formats.qbeast.options import read_options, without_indexing
+from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.status import refusal
+from shared.formats.qbeast.transformations import Coordinate, coordinates, in_zone
+from shared.formats.qbeast.weights import CubeWeights, cube_weights
 from shared.index.stats import index_stats
 from shared.jobs.index_options import IndexJobOptions
 from shared.layout.commit_metadata import CommitMetadata
@@ -35,37 +33,47 @@ from shared.table import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryCall:
-    """One call of the library: rewrite these files, chosen at a version, whose rows are known.
+class IndexRewrite:
+    """Files of one revision to rewrite, and the rules by which their rows are placed.
 
-    `user_metadata` goes into the commit; `key` identifies the call to the check inside of its transaction.
+    weights: of all cubes of the revision.
     """
 
-    key: str
-    version: int
-    paths: tuple[str, ...]
-    rows: int
-    user_metadata: str
+    revision: Revision
+    coordinates: tuple[Coordinate, ...]
+    weights: CubeWeights
+    files: tuple[IndexFile, ...]
+
+    @staticmethod
+    def of(snapshot: Snapshot, files: tuple[IndexFile, ...], zone: str) -> "IndexRewrite":
+        """Return the rewrite of files of one revision, live at a snapshot; raises RefusedFiles for unknown rules.
+
+        zone: in which days begin for the table's writers, empty where that is not known.
+        """
+        index = QbeastIndex.of_snapshot(snapshot)
+        (number,) = {file.revision for file in files}
+        rules = in_zone(coordinates(snapshot.metadata.configuration, number), zone)
+        return IndexRewrite(index.revisions.by_id[number], rules, cube_weights(index.of_revision(number)), files)
 
 
-class IndexLibrary(Protocol):
-    """One table, as the library and its log see it."""
+class IndexTable(Protocol):
+    """One table with an index, as an engine reads and rewrites it."""
 
     def snapshot(self) -> Snapshot:
         """Return the newest version with all live files."""
 
-    def optimize(self, call: LibraryCall) -> None:
-        """Let the library rewrite files; raises Conflict where others took some of them, and nothing was committed."""
+    def rewrite(self, wanted: IndexRewrite, mark: CommitMetadata) -> tuple[int, Mapping[str, int]]:
+        """Rewrite files that are live in the last snapshot; returns the version of the commit, and its figures.
 
-    def commits(self, after: int) -> Sequence[IndexCommit]:
-        """Return the commits after a version, in order."""
+        Raises Conflict where others took one, RefusedFiles where rows are not in the blocks that the index says.
+        """
 
 
 @dataclass(slots=True)
 class IndexJob:
     """One run on one table; `clock_ms` is the time that commits carry."""
 
-    library: IndexLibrary
+    table: IndexTable
     boundary: Boundary
     job: TableJob
     control: TableJobControl
@@ -79,8 +87,8 @@ class IndexJob:
     def run(self) -> TableJobOutcome:
         """Optimize until nothing is left, or the bytes of one job are used up.
 
-        Raises Unsupported for a table without an index or with one that the library would damage, Conflict where others
-        were faster again and again, Corrupt where a commit differs from its plan, PermanentError without progress.
+        Raises Unsupported for a table without an index or with one that is refused, RefusedFiles for files that are,
+        Conflict where others were faster again and again, PermanentError without progress.
         """
         # Before the options are read: they need a table that may be touched.
         snapshot = self._checked()
@@ -93,13 +101,12 @@ class IndexJob:
         return QbeastIndex.of_snapshot(self._checked())
 
     def optimize(self, iteration: Iteration) -> None:
-        """Let the library rewrite the files of an iteration, and compare its commit with the plan."""
+        """Rewrite the files of an iteration in one commit."""
         snapshot = self._known
         self._rounds += 1
-        origin = self.job.origin
         by_path = sorted(iteration.files, key=lambda file: file.path)
         mark = CommitMetadata(
-            origin,
+            self.job.origin,
             round=self._rounds,
             mode=self.job.kind,
             started_ms=self.clock_ms(),
@@ -107,34 +114,16 @@ class IndexJob:
             index_selection=iteration.strategy.value,
             index_input=index_stats([[(block.cube, block.rows) for block in file.blocks] for file in by_path]),
         )
-        rows = sum(file.rows for file in iteration.files)
-        call = LibraryCall(f"{origin.job}/{origin.token}", snapshot.version, iteration.paths, rows, mark.encode())
+        wanted = IndexRewrite.of(snapshot, iteration.files, self.job.policy.index_zone)
         self.control.reached("optimizing")
         self.control.may_change()
-        failure = self._call(call)
-        commits = self.library.commits(snapshot.version)
-        ours = [commit for commit in commits if commit.write_id == mark.write_id]
-        if ours:
-            # Also after a failure: the commit may have been made before the answer was lost.
-            check_commit(self.job.location, iteration, commits, ours)
-            self._count(ours[0])
-            self.control.reached("compared")
-        elif failure is not None:
-            raise failure
-
-    def _call(self, call: LibraryCall) -> LakewrightError | None:
-        """Call the library; returns a failure after which only the log shows whether it committed."""
-        try:
-            self.library.optimize(call)
-        except Conflict:
-            raise
-        except RetryableError as problem:
-            return problem
-        return None
+        version, figures = self.table.rewrite(wanted, mark)
+        self._count(version, figures)
+        self.control.reached("committed")
 
     def _checked(self) -> Snapshot:
         """Read the newest version; raises what forbids to touch it."""
-        snapshot = self._snapshot = self.library.snapshot()
+        snapshot = self._snapshot = self.table.snapshot()
         location, metadata = self.job.location, snapshot.metadata
         check_identity(location, metadata, self.job.table_uuid)
         check_table(location, metadata, snapshot.protocol, self.job.kind)
@@ -154,7 +143,7 @@ class IndexJob:
         return self._checked() if self._snapshot is None else self._snapshot
 
     def _options(self, snapshot: Snapshot) -> tuple[IndexOptions, str]:
-        """Return how the table is optimized, and a sentence about what this release of the library cannot do."""
+        """Return how the table is optimized, and a sentence about the files that stay as they are."""
         options, _ = read_options(snapshot.metadata.configuration)
         options = replace(options, sample=self.job.policy.index_sample)
         asked = IndexJobOptions.decode(self.job.options)
@@ -172,9 +161,9 @@ class IndexJob:
     def _is_spent(self) -> bool:
         return self._figures.get("bytes_replaced", 0) >= self.job.policy.max_bytes_per_job
 
-    def _count(self, commit: IndexCommit) -> None:
-        self._commits.append(commit.version)
-        for name, count in commit.figures().items():
+    def _count(self, version: int, figures: Mapping[str, int]) -> None:
+        self._commits.append(version)
+        for name, count in figures.items():
             self._figures[name] = self._figures.get(name, 0) + count
         self._figures["iterations"] = len(self._commits)
         self.control.measured(self._figures)
@@ -183,8 +172,8 @@ class IndexJob:
         snapshot, figures = self._known, dict[str, int](self._figures)
         if result.end is IterationEnd.NO_PROGRESS:
             raise PermanentError(
-                f"the index of {self.job.location} did not get better by iteration {self._rounds}: the library ignored "
-                f"the files that it was given, or wrote them as they were. Versions {self._versions} are exact rewrites"
+                f"the index of {self.job.location} did not get better by iteration {self._rounds}: its files are "
+                f"as they were. Versions {self._versions} are exact rewrites"
             )
         is_complete = result.end is IterationEnd.DONE or bool(self._not_wanted)
         reason = self._not_wanted or ("" if figures else left_out or "nothing in the index is eligible for a rewrite")

@@ -41,7 +41,7 @@ def index(
         str, typer.Option("--revision-rewrite", help="Only false: whole revisions are never rewritten.")
     ] = "false",
 ) -> None:
-    """Optimize the index of a table by Qbeast's library; `tables index` shows what that would rewrite."""
+    """Optimize the index of a table; `tables index` shows what that would rewrite."""
     if bool(table) == bool(table_location):
         raise typer.BadParameter("name the table, or its location with --table-location")
     if revision_rewrite.strip().lower() not in ("true", "false"):

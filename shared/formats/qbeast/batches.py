@@ -1,4 +1,4 @@
-"""Batches of files by bytes, as the library takes files that are not indexed yet."""
+"""Batches of files by bytes, in the order in which files are rewritten."""
 
 from collections.abc import Iterable, Iterator
 

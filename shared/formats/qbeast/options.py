@@ -81,8 +81,7 @@ def revision_issue(configuration: Mapping[str, str], reason: str) -> PropertyIss
 def without_indexing(options: IndexOptions, index: QbeastIndex) -> tuple[IndexOptions, str]:
     """Return the options without the indexing of files, and a sentence about the files that stay as they are.
 
-    Version 0.7.1 of the library, the newest release, has no call that indexes files of other writers: the one that
-    looks like it does nothing. Raises InvalidInput where nothing else was wanted.
+    Files of other writers are not indexed yet. Raises InvalidInput where nothing else was wanted.
     """
     waiting = len(index.of_class(FileClass.UNINDEXED)) if options.indexes_files else 0
     sentence = f"{waiting} files are not indexed, and {_NO_INDEXING}" if waiting else ""
@@ -95,4 +94,4 @@ def without_indexing(options: IndexOptions, index: QbeastIndex) -> tuple[IndexOp
     return replace(options, indexes_files=False), sentence
 
 
-_NO_INDEXING = "version 0.7.1 of the library cannot index files of other writers: append their rows with it again"
+_NO_INDEXING = "files of other writers cannot be indexed here: append their rows with Qbeast's library again"

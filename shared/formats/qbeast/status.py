@@ -14,7 +14,6 @@ from shared.formats.qbeast.iterations import IndexOptions, compacted_revision, n
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.names import LAST_REVISION, NOT_INDEXED
 from shared.formats.qbeast.options import read_options, revision_issue, without_indexing
-from shared.formats.qbeast.refusal import library_refusal
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.sampling import sample_of, sampling_batches
 from shared.index.status import (
@@ -26,6 +25,7 @@ from shared.index.status import (
     SampleReads,
     UnindexedFiles,
 )
+from shared.jobs.payload import INDEX
 from shared.refusals import Refusal, RefusalCode
 from shared.table import Snapshot
 
@@ -111,12 +111,8 @@ def _bytes(files: Iterable[IndexFile]) -> int:
 
 def refusal(snapshot: Snapshot, index: QbeastIndex) -> Refusal | None:
     """Return why the index of a table must not be optimized, None if it may be; of several reasons the first one."""
-    metadata, protocol = snapshot.metadata, snapshot.protocol
-    found = library_refusal(metadata, protocol)
-    if found is not None:
-        return found
-    plain = delta.refusal(metadata, protocol)
-    if plain is not None and plain.code is not RefusalCode.QBEAST:
+    plain = delta.refusal(snapshot.metadata, snapshot.protocol)
+    if plain is not None and INDEX not in plain.allows:
         return plain
     if index.of_class(FileClass.LEGACY):
         return Refusal(

@@ -7,7 +7,6 @@ pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 from actor.engines import RUNNABLE_KINDS
 from actor.formats.delta.engine import DeltaEngine
 from actor.formats.iceberg.engine import IcebergEngine
-from actor.formats.qbeast.engine import QbeastEngine
 from actor.ports import TableEngine
 from decider.decide.actions import ACTIONS
 from decider.state.format_limits import limit
@@ -22,9 +21,7 @@ def test_the_decider_plans_exactly_the_kinds_on_whole_tables_that_the_engine_run
     policy, _ = limit(Policy(), support, {})
     never = () if support.has_manifests else (REWRITE_MANIFESTS,)
     planned = [kind for kind in ACTIONS.table_kinds if policy.runs(kind) and kind not in never]
-    # Indexes are optimized by an engine of its own, in an actor of its own.
-    beside = QbeastEngine.table_kinds if engine.format == QbeastEngine.format else ()
-    assert sorted(planned) == sorted((*engine.table_kinds, *beside))
+    assert sorted(planned) == sorted(engine.table_kinds)
     assert {kind for kind in ACTIONS.partition_kinds if policy.runs(kind)} <= {*RUNNABLE_KINDS}
 
 

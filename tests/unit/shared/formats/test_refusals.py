@@ -10,7 +10,7 @@ from shared.layout.planner import plan, plan_full, plan_idle_compaction
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, Policy
 from shared.refusals import RefusalCode
-from shared.table import DataFile, TableMetadata, TableProtocol
+from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
 
 PLAIN = TableMetadata("u")
 POLICY = Policy(target_bytes=8 * MIB)
@@ -85,12 +85,11 @@ def test_a_qbeast_table_is_refused() -> None:
     assert found.allows == (INDEX, VACUUM, CHECKPOINT)
 
 
-def test_a_qbeast_table_that_its_library_would_damage_allows_nothing() -> None:
-    indexed = TableMetadata("u", configuration={"qbeast.lastRevisionID": "7"})
-    for protocol in (with_features("deletionVectors"), with_features("rowTracking")):
-        found = refusal(indexed, protocol)
-        assert found is not None
-        assert (found.code, found.allows) == ("qbeast", ())
+def test_a_partitioned_qbeast_table_allows_nothing() -> None:
+    column = PartitionColumn("d", "d", "date")
+    found = refusal(TableMetadata("u", (column,), {"qbeast.lastRevisionID": "7"}), TableProtocol(1, 2))
+    assert found is not None
+    assert (found.key, found.allows) == ("qbeast:partitions", ())
 
 
 def test_a_partition_with_a_file_of_a_z_cube_has_no_plan_of_any_kind() -> None:

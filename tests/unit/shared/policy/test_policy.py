@@ -74,6 +74,7 @@ BAD = [
     ("acid.data.retain.hours", "24h"),
     ("lakewright.vacuum", "yes"),
     ("lakewright.retain", "7"),
+    ("lakewright.index-zone", "UTC+1 hour"),
     ("lakewright.min-retain", "interval 1 month"),
     ("delta.deletedFileRetentionDuration", "7"),
     ("lakewright.vacuum-every", "off"),

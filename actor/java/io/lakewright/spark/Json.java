@@ -17,6 +17,11 @@ public final class Json {
     return MAPPER.readValue(text, new TypeReference<Map<String, Object>>() {});
   }
 
+  /** Reads an array of objects. */
+  public static List<Map<String, Object>> objects(String text) throws IOException {
+    return MAPPER.readValue(text, new TypeReference<List<Map<String, Object>>>() {});
+  }
+
   /** Reads an array of texts. */
   public static List<String> texts(String text) throws IOException {
     return MAPPER.readValue(text, new TypeReference<List<String>>() {});

@@ -57,7 +57,7 @@ def test_the_status_shows_revisions_files_and_the_next_rewrite() -> None:
 
 
 def test_files_that_are_not_indexed_are_counted_and_never_next_and_a_budget_selects_fewer() -> None:
-    """No release of the library indexes them, so no job takes them."""
+    """No job indexes them."""
     snapshot = with_file({})
     found = index_status(snapshot, PLAIN)
     assert found is not None
@@ -95,13 +95,11 @@ def test_a_damaged_file_is_named_and_left_alone() -> None:
 @pytest.mark.parametrize(
     ("protocol", "subject"),
     [
-        (TableProtocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"})), "deletionVectors"),
-        (TableProtocol(1, 7, frozenset(), frozenset({"deletionVectors"})), "deletionVectors"),
         (TableProtocol(1, 7, frozenset(), frozenset({"clustering"})), "clustering"),
         (TableProtocol(9, 9), "protocol"),
     ],
 )
-def test_a_table_whose_protocol_the_library_does_not_keep_is_refused(protocol: TableProtocol, subject: str) -> None:
+def test_a_table_whose_protocol_forbids_rewrites_is_refused(protocol: TableProtocol, subject: str) -> None:
     found = index_status(replace(tree().snapshot(), protocol=protocol), PLAIN)
     assert found is not None
     assert found.refusal is not None
@@ -139,11 +137,13 @@ def test_a_sample_shows_what_it_reads_and_what_a_rewrite_would_lower() -> None:
     assert 0 < reads.rewrite_bytes <= found.revisions[0].metrics.bytes
     with pytest.raises(InvalidInput, match="sample"):
         index_status(made.snapshot(), IndexQuery(sample=1.5))
-    with pytest.raises(InvalidInput, match="cannot index files of other writers"):
+    with pytest.raises(InvalidInput, match="files of other writers cannot be indexed here"):
         index_status(made.snapshot(), IndexQuery(revision=0, sample=0.1))
 
 
-@pytest.mark.parametrize(("revision", "reason"), [("0", "cannot index files of other writers"), ("9", "no revision 9")])
+@pytest.mark.parametrize(
+    ("revision", "reason"), [("0", "files of other writers cannot be indexed here"), ("9", "no revision 9")]
+)
 def test_a_revision_of_the_tables_own_that_cannot_be_optimized_is_ignored_and_no_rewrite_follows(
     revision: str, reason: str
 ) -> None:

@@ -1,0 +1,184 @@
+"""Rewrites of index files on tables that Qbeast's library wrote: its blocks, no row lost, and what is refused."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from actor.formats.delta.log import TableLog
+from actor.formats.qbeast.delta_index import DeltaIndex
+from actor.formats.qbeast.index_job import IndexRewrite
+from actor.formats.qbeast.index_writer import IndexWriter
+from actor.ports import TableJob
+from shared.errors import Corrupt, RefusedFiles
+from shared.formats.qbeast.index import QbeastIndex
+from shared.jobs.payload import INDEX
+from shared.layout.commit_metadata import CommitMetadata
+from shared.policy.policy import Policy
+from shared.refusals import RefusalReason
+from shared.table import CommitOrigin
+from tests.support.delta_lab import DeltaLab
+from tests.support.delta_tables import commit_info, newest
+from tests.support.index_lab import TABLES, IndexTable, optimized
+from tests.support.local_vacuum import Control
+
+pytestmark = pytest.mark.spark
+
+NAMES = sorted(place.name for place in TABLES.iterdir() if place.is_dir())
+ZONE = "America/New_York"
+
+
+def rewrite_all(table: IndexTable, zone: str) -> int:
+    """Rewrite all files of each revision, a commit for each; return how many commits."""
+    engine, origin = table.lab.engine, CommitOrigin("all", 1)
+    job = TableJob(INDEX, str(table.path), Policy(index=True), origin)
+    with engine._sessions.lease(tag="all") as owned, engine._sessions.bound(owned) as session:
+        log = TableLog(engine._scala, session, str(table.path))
+        opened = DeltaIndex(engine._scala, log, engine.proofreader, engine._settings.boundary, job, Control(), 0)
+        index = QbeastIndex.of_snapshot(opened.snapshot())
+        revisions = sorted({file.revision for file in index.files})
+        for number in revisions:
+            snapshot = opened.snapshot()
+            wanted = IndexRewrite.of(snapshot, QbeastIndex.of_snapshot(snapshot).of_revision(number), zone)
+            opened.rewrite(wanted, CommitMetadata(origin, round=number, mode=INDEX))
+    return len(revisions)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_library_wrote_is_rewritten_as_it_does_it_block_for_block(lab: DeltaLab, name: str) -> None:
+    table = IndexTable(lab, name)
+    rows, version = table.rows(), newest(table.path)
+    commits = rewrite_all(table, ZONE if name == "zone" else "UTC")
+    assert newest(table.path) == version + commits
+    assert table.blocks() == optimized(name)
+    assert table.rows() == rows
+
+
+def test_a_job_optimizes_until_nothing_is_left_and_every_commit_is_compared(lab: DeltaLab) -> None:
+    table = IndexTable(lab, "four")
+    rows, before = table.rows(), table.blocks()
+    done = table.run(budget_bytes=0)
+    assert done.commits
+    assert (done.is_complete, table.rows()) == (True, rows)
+    assert sum(len(blocks) for _, blocks in table.blocks()) < sum(len(blocks) for _, blocks in before)
+    assert done.figures["groups_proofread_by_rows"] == done.figures["iterations"] == len(done.commits)
+    assert [commit_info(table.path, one)["operation"] for one in done.commits] == ["OPTIMIZE"] * len(done.commits)
+    assert table.run().commits == ()
+
+
+DELETED, APPENDED = range(2, 200), range(5000, 5010)
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("DELETE FROM {} WHERE id > 1 AND id < 200", [row for row in range(1000) if row not in DELETED]),
+        ("INSERT INTO {} SELECT id + 5000, long FROM {} WHERE id < 10", [*range(1000), *APPENDED]),
+    ],
+    ids=["delete", "append"],
+)
+def test_what_others_do_before_the_commit_is_neither_lost_nor_doubled(
+    lab: DeltaLab, statement: str, wanted: list[int]
+) -> None:
+    table = IndexTable(lab, "one")
+    control = Control()
+    # The first change is begun before rows are read, the second is the commit.
+    control.before_change = lambda count: lab.sql(statement.replace("{}", table.name)) if count == 2 else None
+    done = table.run(control)
+    assert sorted(json.loads(row)["id"] for row in table.rows()) == wanted
+    assert done.is_complete
+
+
+def with_log(table: IndexTable, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the actions of all commits of a table."""
+    for commit in sorted((table.path / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in commit.read_text().splitlines()]
+        for action in actions:
+            change(action)
+        commit.write_text("\n".join(map(json.dumps, actions)))
+
+
+def one_row_more(action: dict[str, Any]) -> None:
+    if "add" in action:
+        blocks = json.loads(action["add"]["tags"]["blocks"])
+        blocks[0]["elementCount"] += 1
+        action["add"]["tags"]["blocks"] = json.dumps(blocks)
+
+
+def wider(action: dict[str, Any]) -> None:
+    if "metaData" in action:
+        properties = action["metaData"]["configuration"]
+        properties["qbeast.revision.1"] = properties["qbeast.revision.1"].replace(
+            '"minNumber":0', '"minNumber":-99999999999999'
+        )
+
+
+def unknown(action: dict[str, Any]) -> None:
+    if "metaData" in action:
+        properties = action["metaData"]["configuration"]
+        properties["qbeast.revision.1"] = properties["qbeast.revision.1"].replace(
+            "LinearTransformation", "NewTransformation"
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "zone", "says"),
+    [
+        ("one", one_row_more, "", "rows from the weight"),
+        ("one", wider, "", "do not lead to the blocks"),
+        ("one", unknown, "", "'NewTransformation' of 'long' is not known"),
+        ("zone", lambda _action: None, "", "lakewright.index-zone"),
+        ("zone", lambda _action: None, "UTC", "do not lead to the blocks"),
+        ("zone", lambda _action: None, "Europe/Nowhere", "no time zone"),
+    ],
+)
+def test_rows_that_are_not_in_the_blocks_that_their_tags_say_are_refused_for_good(
+    lab: DeltaLab, name: str, change: Callable[[dict[str, Any]], None], zone: str, says: str
+) -> None:
+    table = IndexTable(lab, name)
+    with_log(table, change)
+    version, files = newest(table.path), set(table.path.rglob("*.parquet"))
+    with pytest.raises(RefusedFiles, match=says) as refused:
+        table.run(zone=zone)
+    assert refused.value.reason is RefusalReason.INDEX
+    assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)
+
+
+def test_an_output_whose_blocks_have_other_rows_is_never_committed(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = IndexTable(lab, "one")
+    version, files = newest(table.path), set(table.path.rglob("*.parquet"))
+    arranged = IndexWriter._arranged
+
+    def exchanged(writer: IndexWriter, rows: Any, live: Any) -> Any:
+        frame = arranged(writer, rows, live)
+        writer._planned.reverse()
+        return frame
+
+    monkeypatch.setattr(IndexWriter, "_arranged", exchanged)
+    with pytest.raises(Corrupt, match="stopped before its commit"):
+        table.run()
+    assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "'delta.enableDeletionVectors' = 'true'",
+        "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'",
+    ],
+    ids=["deletion vectors", "column mapping"],
+)
+def test_what_delta_reads_of_files_is_what_is_placed(lab: DeltaLab, properties: str) -> None:
+    table = IndexTable(lab, "two")
+    lab.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ({properties})")
+    if "Vectors" in properties:
+        lab.sql(f"DELETE FROM {table.name} WHERE id % 10 = 3")
+    rows = table.rows()
+    assert table.run(budget_bytes=0).commits
+    assert table.rows() == rows
+    version = newest(table.path)
+    assert rewrite_all(table, "UTC") == 1
+    assert (newest(table.path), table.rows()) == (version + 1, rows)
