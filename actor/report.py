@@ -33,7 +33,7 @@ _SHRINKING = (
 _ENCODED = "encoded_"
 """Begins the counters of groups that had to be encoded; the reason follows."""
 _CONFLICTED = "conflicted_"
-"""Begins those of groups that could not land beside what others did."""
+"""Begins the counters of groups that could not land beside what others did."""
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ HiddenRows = LateRows[WrittenGroup, LiveGroup]
 
 
 class RowHider:
-    """Finds and hides the rows of the groups of one rewrite that vectors hide; `comparisons` are those of these rows.
+    """Finds and hides the rows of the groups of one rewrite that vectors hide; `comparisons` of them.
 
     carry_below: share of hidden rows in an output from which they are left out; None: always.
     """

@@ -71,7 +71,7 @@ class HeadCheck(Protocol):
 class IcebergTarget:
     """`actor.rewrite.ports.CommitTarget` for Iceberg; `head` is what the inputs were read by.
 
-    `user_metadata` is the text that names jobs and tokens; `comparisons` those of late rows with those of outputs.
+    `user_metadata` is the text that names jobs and tokens; `comparisons` compares late rows with outputs.
     """
 
     max_output_age_s: float = MIN_ORPHAN_AGE_MS / 2_000

@@ -21,7 +21,7 @@ class IcebergFile:
 class NewDeletes:
     """A delete file, or a vector in one, that was written for a commit; `name` is what an `AppliedDelete` calls it.
 
-    sequence: its sequence number, None for that of the snapshot which adds it. raw: Iceberg's object.
+    sequence: its sequence number, None: the one that the snapshot gives which adds it. raw: Iceberg's object.
     """
 
     name: str

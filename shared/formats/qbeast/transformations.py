@@ -21,7 +21,7 @@ class Coordinate:
 
     linear: (value - `minimum`) * `scale`, `null` for null. hashing: a hash of the value's text, of `null` for null.
     histogram: the place of the value among `values`. constant: always 0. type: the library's name of the type, empty
-    where it does not say it; linear values of times are milliseconds, those of days from midnight in `zone`.
+    where it does not say it; linear values of times are milliseconds; a day is its midnight in `zone`.
     """
 
     kind: str
