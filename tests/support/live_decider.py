@@ -44,7 +44,7 @@ POLICY = parse_policy("target-file-size=256kb,min-input-files=4,max-job-wait=off
 NO_SWEEP_S = 86_400.0
 LOG = (
     *(structlog.processors.add_log_level, structlog.dev.set_exc_info),
-    structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
 )
 """Failures without the values of every frame, which take longer to print than most tests run."""
 

@@ -2,7 +2,8 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -151,6 +152,29 @@ def test_what_is_known_before_costs_no_footer_and_what_footers_say_no_task() -> 
     bench.scala.footers[1] = FOOTER | {"columns": "t"}
     assert bench.copy(CopyRule(limits=ANY_SIZE)) is EncodeReason.SCHEMA
     assert bench.scala.tasks == []
+
+
+@pytest.mark.parametrize("is_compared", [True, False])
+def test_inputs_with_vectors_are_copied_whole_if_their_hidden_rows_are_found_in_the_copy(is_compared: bool) -> None:
+    bench = Bench()
+    gone = [{"remove": {"path": name, "dataChange": True}} for name in "xy"]
+    bench.table.commit(*gone, add("x", deletionVector=vector(2)), add("y"))
+    bench.table.rows |= {"x": 10, "y": 10}
+    bench.live = live_group(bench.table, "x", "y")
+    seen = list[WrittenGroup]()
+
+    def carried(group: WrittenGroup) -> WrittenGroup | None:
+        seen.append(group)
+        return replace(group, carried=[[1, 2], []]) if is_compared else None
+
+    bench.hider = cast("RowHider", SimpleNamespace(proofs=UNREAD, may_carry=lambda _live: True, carried=carried))
+    written = bench.written(CopyRule(limits=ANY_SIZE))
+    (copy,) = seen
+    assert (copy.rows, copy.input_rows, copy.outputs[0].file.dv_id) == (20, (10, 10), None)
+    assert (written.encoded_because, bool(written.carried)) == (
+        (None, True) if is_compared else (EncodeReason.DELETION_VECTOR, False)
+    )
+    assert bench.table.deleted == ([] if is_compared else [copy.outputs[0].file.path])
 
 
 def test_without_the_classes_no_footer_is_read() -> None:
