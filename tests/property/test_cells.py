@@ -4,7 +4,7 @@ import random
 from math import log2
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from shared.layout.cells.boxes import EVERYTHING, NAN, NULL, Box, Point, has_one_key, hull
@@ -109,6 +109,7 @@ def _by_node(cells: Cells) -> dict[Node, list[BoxedFile]]:
     return found
 
 
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10**6), shape=SHAPES, columns=st.integers(1, 3), file_rows=st.sampled_from([20, 64, 100, 129])
 )
@@ -203,6 +204,7 @@ def test_wrong_tags_make_a_tree_all_the_same(tags: list[list[int]]) -> None:
     assert not any(overlap(one, other) for one in leaves for other in leaves if one is not other)
 
 
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from([*MAKERS]),
