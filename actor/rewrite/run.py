@@ -29,7 +29,7 @@ class RewriteSettings:
     """How rewrites work, whatever the format; see each field."""
 
     write_threads: int = 2  # Of groups, each of which needs a core at a time; more only share them.
-    commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
+    commit_attempts: int = 20  # What is written is lost with the last one; where others commit each second, five were.
     reserved_disk_bytes: int = 256 * MIB  # Left free on a local disk: the table's own writers need it.
 
 
