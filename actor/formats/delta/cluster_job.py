@@ -21,7 +21,6 @@ from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.preflight import check_table
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.staged_clustering import MAX_FILE_SIZE, StagedClustering
-from actor.formats.delta.written_group import WrittenGroup
 from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
@@ -103,7 +102,7 @@ class ClusterJob:
                 kind="Stale",
             )
         self.control.reached("committed")
-        return TableJobOutcome(version, shape.metadata, (landed.version,), _figures(written))
+        return TableJobOutcome(version, shape.metadata, (landed.version,), written.figures)
 
     @property
     def _is_forced(self) -> bool:
@@ -146,15 +145,3 @@ class ClusterJob:
         group = LiveGroup(FileGroup(WHOLE_TABLE, files, RewriteMode.FULL), live, int(snapshot.version()), None)
         require_single_entries(self.job.location, group, [group])
         return live
-
-
-def _figures(written: WrittenGroup) -> dict[str, int]:
-    """Return what the commit replaced and wrote, and by what it was compared."""
-    inputs, outputs = ([logged.file for logged in files] for files in (written.live.inputs, written.outputs))
-    return {
-        "files_replaced": len(inputs),
-        "bytes_replaced": sum(file.size_bytes for file in inputs),
-        "files_written": len(outputs),
-        "bytes_written": sum(file.size_bytes for file in outputs),
-        **(written.proof.figures if written.proof else {}),
-    }

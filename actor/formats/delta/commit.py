@@ -67,7 +67,7 @@ class DeltaTarget:
         return Attempt(groups, txn, of_places)
 
     def _look(self, offered: tuple[WrittenGroup, ...]) -> tuple[tuple[Any, Collection[FileGroup]], list[HiddenRows]]:
-        """Open a transaction; return it with the groups that it may commit as they are, and what the others hide."""
+        """Open a transaction; return it, the groups that it may commit as they are, and what other groups must hide."""
         txn = self._log.transaction()
         snapshot = txn.snapshot()
         if not self._log.shape(snapshot).same_layout(self._shape):

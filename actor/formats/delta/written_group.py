@@ -24,3 +24,15 @@ class WrittenGroup(Staged[LiveGroup, LoggedFile]):
     def paths(self) -> tuple[str, ...]:
         """All files that were written for the commit, deletion vectors included."""
         return (*self.sizes, *(path for output in self.outputs if (path := output.vector_path) is not None))
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """Figures of a job that commits this group alone: files and bytes replaced and written, and its comparison."""
+        inputs, outputs = ([logged.file for logged in files] for files in (self.live.inputs, self.outputs))
+        return {
+            "files_replaced": len(inputs),
+            "bytes_replaced": sum(file.size_bytes for file in inputs),
+            "files_written": len(outputs),
+            "bytes_written": sum(file.size_bytes for file in outputs),
+            **(self.proof.figures if self.proof else {}),
+        }

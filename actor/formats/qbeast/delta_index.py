@@ -17,7 +17,6 @@ from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.qbeast.index_job import IndexJob, IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter
-from actor.jvm.scala import jvm_context
 from actor.jvm.sessions import USER_METADATA, Sessions, changed
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
@@ -70,7 +69,7 @@ class DeltaIndex:
         prefix = new_prefix()
         with changed(self.scala, self.log.session, {USER_METADATA: mark.encode(), **naming(prefix)}):
             written, version = self._commit(live, wanted, prefix)
-        return version, _figures(written)
+        return version, written.figures
 
     def _group(self, inputs: Sequence[LoggedFile]) -> LiveGroup:
         files, version = tuple(logged.file for logged in inputs), int(self._found.version())
@@ -87,13 +86,13 @@ class DeltaIndex:
         tasks = ParquetTasks(self.scala, log, paths, ParquetClasses())
         proofs = Proofs(self.proofreader, log, shape, self.job.policy.proofread, origin.job, tasks.footers)
         committer = Committer(DeltaTarget(self.scala, log, shape, origin), JobPermission(self.control))
+        writer = IndexWriter(self.scala, self._found, tasks, proofs, wanted)
         try:
-            written = IndexWriter(self.scala, self._found, tasks, proofs, wanted).write(live)
+            written = writer.write(live)
         except BaseException:
             self._sweep(committer, paths, ())
             raise
-        if not jvm_context(log.session).isLocal():
-            # Spark repeats the task of a lost executor, and reports neither that nor the file that was begun.
+        if writer.may_have_lost_attempts():
             self._sweep(committer, paths, written.paths)
         landed = committer.commit([written], attempts=COMMIT_ATTEMPTS)
         if landed.version is None:
@@ -120,15 +119,3 @@ def run_index_job(
         log = TableLog(scala, session, job.location)
         table = DeltaIndex(scala, log, proofreader, boundary, job, control, reserved_disk_bytes)
         return IndexJob(table, boundary, job, control).run()
-
-
-def _figures(written: WrittenGroup) -> dict[str, int]:
-    """Return what a commit replaced and wrote, and by what it was compared."""
-    inputs, outputs = ([logged.file for logged in files] for files in (written.live.inputs, written.outputs))
-    return {
-        "files_replaced": len(inputs),
-        "bytes_replaced": sum(file.size_bytes for file in inputs),
-        "files_written": len(outputs),
-        "bytes_written": sum(file.size_bytes for file in outputs),
-        **(written.proof.figures if written.proof else {}),
-    }

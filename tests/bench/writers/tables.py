@@ -19,7 +19,7 @@ from actor.rewrite.ports import Failures
 from shared.partitions import WHOLE_TABLE
 from tests.bench.writers.rows import TEXT
 from tests.iceberg_stress.readers import _DuckDb
-from tests.support import delta_tables, duckdb_delta
+from tests.support import delta_tables, duckdb_extensions
 from tests.support.forced_copies import NEVER_COPIES
 from tests.support.iceberg_lab import IcebergLab, ice_session
 
@@ -97,7 +97,7 @@ class OnDelta(Table):
             found = QueryBuilder().register("t", DeltaTable(str(self.path))).execute(f"SELECT {COLUMNS} FROM t")
             return pa.table(found.read_all())
 
-        return {**super().readers(), "deltalake": by_deltalake, "DuckDB": lambda: duckdb_delta.scan(self.path)}
+        return {**super().readers(), "deltalake": by_deltalake, "DuckDB": lambda: duckdb_extensions.scan(self.path)}
 
 
 class OnIceberg(Table):
