@@ -14,6 +14,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from decider.formats.delta.log import DeltaLog
+from decider.formats.delta.rewrites import DeltaRewrites
+from decider.storage.object_reads import ObjectReader, ReadMeter
+from decider.storage.stores import ObjectStores
+from shared.paths.boundary import Boundary
+from shared.paths.locations import canonical_location
+
 COLUMNS = {"id": "long", "v": "string", "x": "integer"}
 DAY_1, DAY_2 = "2026-01-01", "2026-01-02"
 
@@ -172,3 +179,17 @@ def _vector(body: Mapping[str, Any]) -> str | None:
         return None
     offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
     return vector["storageType"] + vector["pathOrInlineDv"] + offset
+
+
+def open_log(
+    location: str, *, meter: ReadMeter, stores: ObjectStores | None = None, boundary: Boundary | None = None
+) -> DeltaLog:
+    """Open the log of the table at a location; raises InvalidInput if there can be none or an option is unknown."""
+    canonical = canonical_location(location)
+    return DeltaLog(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter), boundary)
+
+
+def open_own_commits(location: str, *, meter: ReadMeter, stores: ObjectStores | None = None) -> DeltaRewrites:
+    """Open the history of the table at a location; raises InvalidInput if there can be none."""
+    canonical = canonical_location(location)
+    return DeltaRewrites(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter))
