@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     CANNOT = "cannot"  # The engine fails, and so it does on the table that we never touched.
     THEIRS = "theirs"  # The engine differs from the model, and in the same way without us.
     REFUSED = "refused"  # We did not rewrite a table that we may refuse, and said why.
-    KNOWN = "known"  # Ours, with a cause that is understood and written down (see `known`).
+    KNOWN = "known"  # Ours, with a cause that is understood and written down (see `KNOWN`).
     OURS = "OURS"
 
 
@@ -136,7 +136,10 @@ def _wrong_columns(rows: Rows, expected: Rows) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One known difference: the reader's name, words of its failure, and the explanation."""
+    """One known difference of our rewrite: the reader's name, words of its failure, and the explanation.
+
+    It is no pardon for wrong rows: a reader that silently finds other rows is never covered. The page shows them apart.
+    """
 
     reader: str
     words: re.Pattern[str]

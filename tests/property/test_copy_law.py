@@ -2,6 +2,9 @@
 
 A rewrite whose output is final may decode it once more: an idle compaction, which happens to a byte at most once, and
 each full rewrite that someone requests. What is copied there has large row groups, what is encoded has one row group.
+
+The promotion rule holds with measured sizes, too: outputs shrink as they like, and each missed prediction costs one
+rewrite more.
 """
 
 import json

@@ -163,7 +163,10 @@ class PlainFile:
 
 
 def plain_replay(table: Path, version: int) -> set[PlainFile]:
-    """Replay commits 0 to `version`; paths count as the same if they are after `file:` and slashes are stripped."""
+    """Replay commits 0 to `version`, oldest first, without a line of the real reader.
+
+    Paths count as the same if they are after `file:` and slashes are stripped.
+    """
     live: dict[tuple[str, str | None], PlainFile] = {}
     for number in range(version + 1):
         text = (table / "_delta_log" / f"{number:020d}.json").read_text(encoding="utf-8")

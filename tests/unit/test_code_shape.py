@@ -95,6 +95,7 @@ DROPPED_FIRST = re.compile(r"(?:del self|\.pop\().*next\(iter\(self\.")
 
 
 def test_no_plain_dict_loses_its_first_key_again_and_again() -> None:
+    """The more it lost, the longer the search: after 30,000 commits a decider needed three times the CPU."""
     sources = [path for part in ("actor", "decider", "services", "shared") for path in (ROOT / part).rglob("*.py")]
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"

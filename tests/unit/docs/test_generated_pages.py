@@ -28,6 +28,7 @@ from shared.queue.settings import SETTINGS
 from shared.refusals import RefusalCode
 from shared.table import DataFile, TableId, TableRef
 from tests.support.property_samples import GOOD
+from tests.tools import job_states_page, settings_page
 from tests.tools.refusal_remedies import STARTED
 from tests.tools.refusals_page import (
     PAGE,
@@ -247,3 +248,25 @@ def test_each_reason_of_a_partition_is_decided_somewhere() -> None:
 def test_work_and_refusals_are_distinguished() -> None:
     """A reason that someone adds has to be put on the one side or on the other."""
     assert {reason for reason in Reason if "refused" in reason or "deferred" in reason}.isdisjoint(STARTS_WORK)
+
+
+def test_the_page_of_settings_is_what_the_settings_say() -> None:
+    assert settings_page.PAGE.read_text() == settings_page.page(), (
+        "run: python -m tests.tools.settings_page > docs/settings.md"
+    )
+
+
+def test_no_service_reads_a_variable_that_the_page_leaves_out() -> None:
+    read = {
+        name
+        for path in (settings_page.ROOT / "services").rglob("*.py")
+        for name in re.findall(r"\"(LAKEWRIGHT_[A-Z0-9_]+)\"", path.read_text())
+    }
+    assert len(read) > 20
+    assert read - set(re.findall(r"`(LAKEWRIGHT_[A-Z0-9_]+)`", settings_page.PAGE.read_text())) == set()
+
+
+def test_the_page_shows_the_table_and_the_diagram_of_the_code() -> None:
+    text = job_states_page.PAGE.read_text(encoding="utf-8")
+    shown = text[text.index(job_states_page.BEGIN) : text.index(job_states_page.END) + len(job_states_page.END)]
+    assert shown == job_states_page.rendered(), "run python -m tests.tools.job_states_page"
