@@ -19,6 +19,7 @@ from decider.whatif.trace_reader import TableTrace
 from shared.policy.policy import KIB, MIB, Policy, apply
 from shared.policy.properties import read_settings
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
+from tests.support.delta_tables import PLAIN, metadata_of
 
 MINUTE_MS = 60_000
 COMMITS = 300
@@ -142,14 +143,6 @@ def every_policy(policy: Policy) -> list[Policy]:
     ]
 
 
-SCHEMA = json.dumps(
-    {
-        "type": "struct",
-        "fields": [{"name": n, "type": "string", "nullable": True, "metadata": {}} for n in ("day", "v")],
-    }
-)
-
-
 @dataclass(slots=True)
 class AdvisedLog:
     """A log below a folder; commits are written with their times moved by `shift_ms`."""
@@ -160,8 +153,7 @@ class AdvisedLog:
 
     def __post_init__(self) -> None:
         (self.path / "_delta_log").mkdir(parents=True)
-        protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-        self._write(0, "CREATE TABLE", [protocol, _metadata({})])
+        self._write(0, "CREATE TABLE", [{"protocol": PLAIN}, _metadata({})])
 
     def alter(self, properties: Mapping[str, str], at_ms: int) -> int:
         """Replace all properties, as `ALTER TABLE` on a table without any does; return the newest version."""
@@ -207,16 +199,7 @@ class AdvisedLog:
 
 
 def _metadata(properties: Mapping[str, str]) -> dict[str, object]:
-    return {
-        "metaData": {
-            "id": "8c0b5e0e-5f21-4e7f-9c55-0d9e5ad2a001",
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": SCHEMA,
-            "partitionColumns": ["day"],
-            "configuration": dict(properties),
-            "createdTime": 0,
-        }
-    }
+    return {"metaData": metadata_of({"day": "string", "v": "string"}, ["day"], configuration=dict(properties))}
 
 
 def _path(name: str, partition: str) -> str:
