@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.support.fake_programs import fake_java
-from tests.support.stack import ROOT, free_port
+from tests.support.stack import ROOT, free_port, lakewright
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -118,11 +118,7 @@ def test_a_standalone_is_found_by_its_directory_and_keeps_everything_to_its_user
                 return False
 
         until("the standalone is ready", is_ready, seconds=120)
-        found = subprocess.run(
-            [sys.executable, "-m", "services.cli", "--json", "doctor"],
-            cwd=ROOT, env={**environment, "LAKEWRIGHT_URL": f"http://{address}"},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        found = lakewright("--json", "doctor", env={**environment, "LAKEWRIGHT_URL": f"http://{address}"})
         status = {one["check"]: one["status"] for one in json.loads(found.stdout)["findings"]}
         assert (status["redis"], status["redis durability"], status["decider"]) == ("ok", "ok", "ok"), status
         assert status["actors"] == "warn", "nothing rewrites a table yet"
