@@ -4,7 +4,18 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from services.cli.render import Output, at, backlog_of, compactness, counted, duration, measured_runs, shown, size
+from services.cli.render import (
+    Output,
+    at,
+    backlog_of,
+    compactness,
+    counted,
+    duration,
+    measured_runs,
+    shown,
+    size,
+    used,
+)
 
 STATES = {"unread": "not read yet", "waiting": "waiting for an actor", "backing_off": "retrying"}
 """Conditions of tables that people read in other words."""
@@ -182,11 +193,19 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "manual run": answer["manual_run"]["message"] if answer["manual_run"] else "-",
         "MERGE, UPDATE, DELETE": _contention(answer["write_contention"]),
         "predicted and measured": _calibration(answer["calibration"]),
+        "used by runs": used(answer["usage"]),
+        **_storage_cost(answer),
         "backlog": backlog_of(answer["amplification"]),
         "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
         "paused": answer["paused"],
         "counters": shown(answer["counters"]),
     }
+
+
+def _storage_cost(answer: dict[str, Any]) -> dict[str, str]:
+    if answer["storage_cost_per_month"] is None:
+        return {}
+    return {"stored for a month": f"{answer['storage_cost_per_month']} {answer['usage']['currency']}"}
 
 
 def _contention(busy: list[dict[str, Any]]) -> str:

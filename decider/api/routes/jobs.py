@@ -12,15 +12,18 @@ from pydantic import Field
 from decider.api.dependencies import Http, Operations, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.services import QueueServices
+from decider.api.usage_view import UsageView, usage_view
 from decider.store.queue.run_queries import JobStage
 from decider.store.stored_values import json_object, moment
 from decider.web.base_model import ResponseModel
 from decider.web.errors import not_found
 from shared.partitions import partition_label
+from shared.prices import Prices
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
 from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome
 from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionKey, TableId
+from shared.usage import Usage
 
 
 class JobEvent(ResponseModel):
@@ -68,6 +71,9 @@ class JobSummary(ResponseModel):
     predicted: dict[str, float] = Field(description="Predicted files replaced, files removed and bytes read.")
     measured: dict[str, float] = Field(
         description="The same figures as measured, with durations; empty before the end."
+    )
+    usage: UsageView | None = Field(
+        description="What a finished run used, and its cost; null for others, and for runs of earlier releases."
     )
     progress: dict[str, Any] = Field(description="Last progress report of the actor.")
     stop_reason: str = Field(description="Reason for a requested stop; empty if none is requested.")
@@ -177,7 +183,7 @@ async def list_jobs(
         names = await tables.registry.get_many({TableId(entry.key.table) for entry in found.entries})
         jobs = (
             view.model_copy(update={"table_name": names[TableId(view.table)].name}) if view.table in names else view
-            for view in map(job_view, found.entries)
+            for view in (job_view(entry, http.settings.prices) for entry in found.entries)
         )
         return JobList(jobs=tuple(jobs), next_page_token=found.next_page_token)
 
@@ -189,6 +195,7 @@ async def list_jobs(
 async def show_job(
     job: JobPath,
     queue: Queue,
+    http: Http,
     wait_s: Annotated[
         float, Query(ge=0, le=MAX_WAIT_S, description="Wait for so many seconds at most until the job is over.")
     ] = 0.0,
@@ -204,9 +211,9 @@ async def show_job(
     if newest is None:
         raise not_found("job", job)
     return JobDetail(
-        job=job_view(newest),
+        job=job_view(newest, http.settings.prices),
         timeline=timeline(live, runs),
-        runs=tuple(map(job_view, runs)),
+        runs=tuple(job_view(run, http.settings.prices) for run in runs),
     )
 
 
@@ -257,8 +264,8 @@ FINISHED = "finished"
 """State of a finished run; the queue itself has no state for it."""
 
 
-def job_view(entry: JobView | RunRecord) -> JobSummary:
-    """Return the view of a waiting or running job, or of a finished run.
+def job_view(entry: JobView | RunRecord, prices: Prices | None = None) -> JobSummary:
+    """Return the view of a waiting or running job, or of a finished run with its cost.
 
     Payload, result and progress are JSON of other components and read leniently: a list must not fail because of a row.
     """
@@ -289,9 +296,17 @@ def job_view(entry: JobView | RunRecord) -> JobSummary:
         error=entry.error or "",
         predicted=_numbers(found.get("predicted")),
         measured=_numbers(found.get("measured")) if run else {},
+        usage=_usage(found.get("usage"), prices) if run else None,
         progress=json_object((live.progress if live else None) or ""),
         stop_reason=(live.stop if live else None) or "",
     )
+
+
+def _usage(found: object, prices: Prices | None) -> UsageView | None:
+    """Show what a run reports to have used; None where another release reported nothing, or something else."""
+    if not isinstance(found, dict) or not all(isinstance(count, int) for count in found.values()):
+        return None
+    return usage_view(Usage.decode(found), prices)
 
 
 def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent, ...]:

@@ -6,7 +6,7 @@ import typer
 
 from services.cli.cli_context import print_answer, show_message
 from services.cli.client import segment
-from services.cli.render import Output, at, shown
+from services.cli.render import Output, at, shown, used
 
 app = typer.Typer(no_args_is_help=True, help="List, show, cancel, expedite and requeue jobs.")
 
@@ -89,4 +89,5 @@ def _summary(job: dict[str, Any]) -> dict[str, object]:
         "error": job["error"] or "-",
         "predicted": shown(job["predicted"]),
         "measured": shown(job["measured"]),
+        "used": used(job["usage"]) if job["usage"] else "-",
     }

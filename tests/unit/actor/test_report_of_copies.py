@@ -12,6 +12,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
 from shared.policy.properties import policy_digest
 from shared.table import DataFile
+from shared.usage import NOTHING_USED
 
 PAYLOAD = JobPayload("file:///t", "t", Policy(), "eligible", PredictedCost(2, 1, 100), policy_digest({}))
 
@@ -33,7 +34,7 @@ def test_copied_and_encoded_groups_are_counted_with_the_reason() -> None:
     )
     report.record_rewrite(RewriteOutcome(1, groups, 5, 5))
 
-    measured = json.loads(report.encode())["measured"]
+    measured = json.loads(report.encode(NOTHING_USED))["measured"]
     assert (measured["groups_copied"], measured["bytes_copied"], measured["encoded_schema"]) == (1, 100, 2)
     assert measured["groups_encoded_by_column"] == 1
     counters = report.counters()
@@ -54,7 +55,7 @@ def test_groups_are_counted_by_what_they_were_compared_by_and_the_reason_is_kept
 
     expected = {"groups_proofread_by_rows": 1, "groups_proofread_by_bytes": 1, "groups_unverified": 10}
     expected |= {"proofread_cpu_ms": 35}
-    written = json.loads(report.encode())
+    written = json.loads(report.encode(NOTHING_USED))
     assert expected.items() <= written["measured"].items()
     assert expected.items() <= report.counters().items()
     assert written["unverified_because"] == {"switched off": 1, **{f"reason {number}": 1 for number in range(4)}}

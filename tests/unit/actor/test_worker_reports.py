@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from actor.ports import EngineDeath, EngineDied
 from shared.errors import Corrupt, PermanentError, RetryableError
 from shared.queue.lua_library import ScriptName
-from tests.support.worker_world import PAYLOAD, World
+from shared.usage import Usage
+from tests.support.worker_world import PAYLOAD, World, finish_args
 
 
 def test_a_run_that_leaves_nothing_to_do_is_done_and_satisfies_what_it_saw() -> None:
@@ -16,6 +18,18 @@ def test_a_run_that_leaves_nothing_to_do_is_done_and_satisfies_what_it_saw() -> 
     world.run()
     end = world.end()
     assert (end["verdict"], end["seen"], end["cost"], end["id"], end["token"]) == ("done", 2, 800_000, "j-1", 7)
+
+
+def test_a_run_reports_and_counts_the_same_usage() -> None:
+    world = World()
+    world.run(cores=Fraction(10**6))  # So many that each nanosecond counts.
+
+    args = finish_args(world.queue.sent[-1])
+    counted = dict(zip(args[11::2], map(int, args[12::2]), strict=True))
+    reported = Usage.decode(json.loads(world.end()["result"])["usage"])
+    assert reported == Usage.of_counters(counted)
+    assert reported.core_ms > 0
+    assert (reported.bytes_read, reported.reads, reported.writes) == (800_000, 8, 2)
 
 
 def test_a_table_whose_properties_changed_meanwhile_satisfies_no_request() -> None:
