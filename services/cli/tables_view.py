@@ -17,7 +17,12 @@ from services.cli.render import (
     used,
 )
 
-STATES = {"unread": "not read yet", "waiting": "waiting for an actor", "backing_off": "retrying"}
+STATES = {
+    "unread": "not read yet",
+    "waiting": "waiting for an actor",
+    "backing_off": "retrying",
+    "outside_window": "outside its window",
+}
 """Conditions of tables that people read in other words."""
 
 UNHEALTHY = frozenset({"refused", "failing", "invalid_properties", "disabled"})
@@ -198,8 +203,17 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "backlog": backlog_of(answer["amplification"]),
         "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
         "paused": answer["paused"],
+        "work window": _window(answer["work_window"]),
         "counters": shown(answer["counters"]),
     }
+
+
+def _window(window: dict[str, Any] | None) -> str:
+    if window is None:
+        return "none: jobs start at any time"
+    change = at(window["changes_at"]) if window["changes_at"] else "an unknown time"
+    state = f"open until {change} UTC" if window["is_open"] else f"closed until {change} UTC"
+    return f"{state}, for {window['applies_to']} work: {window['windows']}"
 
 
 def _storage_cost(answer: dict[str, Any]) -> dict[str, str]:

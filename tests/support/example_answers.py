@@ -199,6 +199,8 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "versions": ([120, 520], {"lakewright": "0.1.0", "spark": "4.1.4", "delta": "4.4.0", "java": "17.0.13"}),
         "read_cost": (None,),
         "write_cost": (None,),
+        "may_start_at": (None,),
+        "work_window": (None,),
         "write_id": (f"{_JOB}/812/1",),
     }
 )

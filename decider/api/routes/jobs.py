@@ -30,7 +30,9 @@ class JobEvent(ResponseModel):
     """One event in a job's timeline."""
 
     at: datetime = Field(description="Time, by the Redis server's clock.")
-    event: str = Field(description="`enqueued`, `started`, `lease_expires`, `ready`, `retry_due`, or a run's result.")
+    event: str = Field(
+        description="`enqueued`, `started`, `lease_expires`, `ready`, `window_opens`, `retry_due`, or a run's result."
+    )
     detail: str = Field(description="Details.")
 
 
@@ -63,6 +65,9 @@ class JobSummary(ResponseModel):
     started_at: datetime | None = Field(description="Start of the run.")
     finished_at: datetime | None = Field(description="End of the run.")
     retry_at: datetime | None = Field(description="When a delayed or quarantined job runs again; null for others.")
+    may_start_at: datetime | None = Field(
+        description="When the work window opens that the job waits for; null if it waits for none."
+    )
     result: str = Field(
         description="Result of the run: `done`, `fail`, `crashed`, `yield`, `cancelled` or `expired`; empty before its "
         "end."
@@ -292,6 +297,7 @@ def job_view(entry: JobView | RunRecord, prices: Prices | None = None) -> JobSum
         started_at=moment(entry.started_ms),
         finished_at=moment(run.finished_ms) if run else None,
         retry_at=moment(live.ready_at_ms) if live else None,
+        may_start_at=moment(live.opens_ms) if live else None,
         result=run.run_result if run else "",
         error=entry.error or "",
         predicted=_numbers(found.get("predicted")),
@@ -322,11 +328,14 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
             moments[live.started_ms, "started"] = live.worker or ""
         if live.lease_until_ms:
             moments[live.lease_until_ms, "lease_expires"] = "without a heartbeat by then, another actor takes over"
-        if live.ready_at_ms:
+        if live.opens_ms:
+            moments[live.opens_ms, "window_opens"] = "until then it waits for its table's work window"
+        elif live.ready_at_ms:
             is_retry = bool(live.error or live.attempts)
             event = "retry_due" if is_retry else "ready"
             detail = live.error or f"after {live.attempts} failed attempts"
-            moments[live.ready_at_ms, event] = detail if is_retry else "until then it waits for others of its table"
+            waits = "until then it waits for others of its table"
+            moments[live.ready_at_ms, event] = detail if is_retry else waits
     events = ((moment(at), event, detail) for (at, event), detail in sorted(moments.items()))
     return tuple(JobEvent(at=at, event=event, detail=detail) for at, event, detail in events if at is not None)
 

@@ -29,11 +29,12 @@ from decider.state.contention import ALL_PARTITIONS, WriteContention
 from decider.state.effective_policy import LogStatus
 from decider.store.stored_values import moment
 from decider.store.tables.table_state import TableState
-from decider.web.base_model import ResponseModel
+from decider.web.base_model import Moment, ResponseModel
 from shared.layout.excess import NO_EXCESS, Excess
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partition_refusals import TableFingerprint
 from shared.policy.policy import Policy
+from shared.policy.work_windows import QueueWindow
 from shared.prices import Prices, amount_text
 from shared.queue.model import JobKey, Scope, job_id
 from shared.table import PartitionColumn, TableId, TableRef
@@ -100,11 +101,21 @@ class PartitionContention(ResponseModel):
     )
 
 
+class WorkWindowView(ResponseModel):
+    """Work window of a table."""
+
+    windows: str = Field(description="Windows in which jobs may start, as they are configured.")
+    applies_to: str = Field(description="Jobs that wait for it: `all` or `heavy`.")
+    is_open: bool = Field(description="Whether these jobs may start now.")
+    changes_at: Moment = Field(description="When it closes, or opens if it is closed; null if that is not known.")
+
+
 class TableStatus(TableView):
     """Status of a table."""
 
     state: CursorView | None = Field(description="Incremental state; null before the first read of the log.")
     paused: bool = Field(description="Whether jobs of the table are not dispatched.")
+    work_window: WorkWindowView | None = Field(description="When its jobs may start; null for any time.")
     partitions: int = Field(description="Number of partitions with files.")
     eligible_partitions: int = Field(description="Number of partitions eligible for a rewrite.")
     layout: LayoutView = Field(description="File layout over all partitions.")
@@ -167,6 +178,7 @@ async def table_status(
         **TableView.of(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
         paused=await queue.admin.is_paused(Scope.TABLE, table.id),
+        work_window=_window_view(await queue.admin.work_window(table.id), now_ms),
         partitions=summary.partitions,
         eligible_partitions=summary.eligible,
         layout=layout_view(summary.total, in_force.policy.size_levels, summary.excess),
@@ -182,6 +194,17 @@ async def table_status(
         storage_cost_per_month=amount_text(prices.month_of(summary.total.bytes)) if prices else None,
         write_contention=_heat_views(cursor.contention, columns, now_ms) if cursor else (),
         calibration=table_calibration(learned, counters),
+    )
+
+
+def _window_view(window: QueueWindow | None, now_ms: int) -> WorkWindowView | None:
+    if window is None:
+        return None
+    return WorkWindowView(
+        windows=window.held.windows,
+        applies_to=window.held.held,
+        is_open=window.is_open(now_ms),
+        changes_at=moment(window.changes_ms(now_ms)),
     )
 
 

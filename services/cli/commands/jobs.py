@@ -87,6 +87,7 @@ def _summary(job: dict[str, Any]) -> dict[str, object]:
         "engine crashes": "-" if job["engine_crashes"] is None else job["engine_crashes"],
         "actor": job["actor"] or "-",
         "error": job["error"] or "-",
+        "may start at (UTC)": at(job["may_start_at"]) if job["may_start_at"] else "-",
         "predicted": shown(job["predicted"]),
         "measured": shown(job["measured"]),
         "used": used(job["usage"]) if job["usage"] else "-",

@@ -87,3 +87,15 @@ def test_a_preempted_job_of_a_slot_makes_the_rewrite_of_the_others_overdue() -> 
     wanted.request_stop(StopReason.PREEMPT)
     clock.now = 40.0
     assert running.is_overdue(30.0)
+
+
+def test_a_window_that_has_closed_lets_the_group_end_and_a_cancel_after_it_does_not() -> None:
+    clock = FakeClock()
+    held = lease(clock)
+    held.request_stop(StopReason.WINDOW)
+    clock.now = 40.0
+    assert held.stop_reason == StopReason.WINDOW
+    assert not held.is_overdue(30.0)
+    held.request_stop(StopReason.CANCEL)
+    assert not held.is_overdue(30.0)
+    assert held.is_overdue(0.0)
