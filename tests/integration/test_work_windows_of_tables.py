@@ -13,6 +13,7 @@ from shared.policy.work_windows import HORIZON_MS
 from shared.queue import commands, keys
 from shared.queue.decode import text
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -56,8 +57,7 @@ def test_a_table_outside_of_its_window_says_so_everywhere(decider: LiveDecider, 
     assert job["may_start_at"] == table["work_window"]["changes_at"]
     detail = decider.get(f"/v1/jobs/{job['id']}")
     assert [one["detail"] for one in detail["timeline"] if one["event"] == "window_opens"]
-    (row,) = decider.get("/v1/table-rows")["rows"]
-    assert row["condition"] == "outside_window"
+    until("it is listed so", lambda: decider.get("/v1/table-rows")["rows"][0]["condition"] == "outside_window")
     queue = decider.services.queue.executor
     assert decider.run(read_backlog(queue)).jobs == 0, "no actor is started for it"
 

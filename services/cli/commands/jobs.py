@@ -60,10 +60,11 @@ def _show_jobs(out: Output, answer: Any) -> None:
             job["partition_label"],
             job["band"],
             at(job["enqueued_at"]),
+            at(job["may_start_at"]) if job["may_start_at"] else "",
         )
         for job in answer["jobs"]
     ]
-    out.rows("Jobs", ("id", "state", "result", "table", "partition", "band", "enqueued at (UTC)"), rows)
+    out.rows("Jobs", ("id", "state", "result", "table", "partition", "band", "enqueued at (UTC)", "may start at"), rows)
 
 
 def _show_job(out: Output, answer: Any) -> None:

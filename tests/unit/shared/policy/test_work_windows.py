@@ -1,5 +1,6 @@
 """Work windows: how they are written, and when they open and close, over both changes of clocks in three zones."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -8,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.policy.work_windows import HORIZON_MS, HeldWork, intervals, parse_work_windows
+from shared.policy.work_windows import (
+    HORIZON_MS,
+    LIGHT_KINDS,
+    HeldWork,
+    QueueWindow,
+    holds_all,
+    intervals,
+    parse_work_windows,
+)
+from shared.queue.lua_library import source
 
 DAY_MS = 86_400_000
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
@@ -118,3 +128,23 @@ def test_the_queue_gets_the_times_of_two_weeks() -> None:
     assert (work, HeldWork.of_queue(text), HeldWork.of_limit(held.as_limit)) == ("heavy", held, held)
     last = [tuple(map(int, one.split("-"))) for one in times.split(",")][-1]
     assert last[0] < now_ms + HORIZON_MS <= last[1] + DAY_MS
+
+
+def test_a_window_in_the_queue_says_whether_it_is_open_and_what_it_holds() -> None:
+    held = QueueWindow.decode("heavy|10-20,30-40|0:00-1:00 UTC")
+    assert [held.is_open(at_ms) for at_ms in (9, 10, 19, 20, 35, 40)] == [False, True, True, False, True, False]
+    assert [held.changes_ms(at_ms) for at_ms in (9, 10, 20, 40)] == [10, 20, 30, None]
+    assert not held.holds("compact", 0, 5)
+    assert held.holds("compact", 1, 5)
+    assert held.holds("vacuum", 0, 5)
+    assert not held.holds("vacuum", 0, 10)
+    assert not holds_all("heavy|10-20|x", 5)
+    assert holds_all("all|10-20|x", 5)
+    assert not holds_all("all|10-20|x", 10)
+    assert holds_all("all||x", 10)
+
+
+def test_decider_and_queue_agree_on_what_is_light() -> None:
+    stated = re.search(r"LIGHT = \{(.*?)\}", source("include/admission"))
+    assert stated is not None
+    assert set(re.findall(r"(\w+) = true", stated[1])) == LIGHT_KINDS
