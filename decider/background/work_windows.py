@@ -3,7 +3,7 @@
 from decider.background.runner import Schedule
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
-from decider.store.redis.server_time import milliseconds
+from decider.store.stored_values import milliseconds
 from shared.policy.work_windows import HeldWork
 from shared.queue import admin_commands, keys
 from shared.queue.decode import text

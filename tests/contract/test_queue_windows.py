@@ -15,8 +15,7 @@ from shared.queue.model import (
     Share,
     StopReason,
 )
-from tests.support.queue_audit import repaired_by
-from tests.support.queue_bench import QUEUE, Bench, spec
+from tests.support.queue_bench import QUEUE, Bench, repaired_by, spec
 
 pytestmark = pytest.mark.redis
 

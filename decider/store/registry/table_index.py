@@ -17,7 +17,6 @@ from decider.state.table_summary import TableSummary
 from decider.store.queue.queue_admin import paused_tables
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
-from decider.store.redis.server_time import milliseconds
 from decider.store.registry.table_query import (
     NO_JOBS,
     JobsByState,
@@ -27,6 +26,7 @@ from decider.store.registry.table_query import (
     select,
 )
 from decider.store.registry.table_registry import TableRegistry
+from decider.store.stored_values import milliseconds
 from shared.policy.work_windows import holds_all
 from shared.queue import keys
 from shared.queue.decode import text

@@ -9,8 +9,8 @@ from typing import Any
 from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
-from decider.store.redis.server_time import milliseconds
 from decider.store.redis.watched_transaction import watched_transaction
+from decider.store.stored_values import milliseconds
 from shared.policy.policy import Policy
 from shared.policy.work_windows import HeldWork
 from shared.queue import admin_commands, keys

@@ -76,3 +76,9 @@ def test_what_is_no_price_is_refused_with_what_is_expected(text: str, named: str
 def test_an_amount_is_rounded_where_it_is_shown() -> None:
     assert amount_text(Fraction(2, 3)) == "0.666667"
     assert amount_text(Fraction(0)) == "0.000000"
+
+
+def test_usages_are_added_and_subtracted_figure_by_figure() -> None:
+    one, other = Usage(1, 2, 3, 4, 5), Usage(10, 20, 30, 40, 50)
+    assert one + other == Usage(11, 22, 33, 44, 55)
+    assert one + other - one == other
