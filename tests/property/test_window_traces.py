@@ -30,6 +30,9 @@ pytestmark = pytest.mark.redis
 
 QUEUE = "default"
 HOUR_MS = 3_600_000
+LEASE_MS = 4 * HOUR_MS
+STEP_MS = 40 * 60_000
+"""Less than the shortest window lasts, and more than a job waits until it asks again."""
 TRACES = int(os.environ.get("LAKEWRIGHT_PROMISE_TRACES", "25"))
 CHANGES = tuple(
     round(datetime(2026, *at, tzinfo=UTC).timestamp() * 1000)
@@ -81,10 +84,10 @@ class Trace:
         """Let time pass while the leases are renewed; at each moment exactly the runs that may go on are let."""
         end_ms = self.clock.now_ms + span_ms
         while self.clock.now_ms < end_ms:
-            self.clock.advance(min(1_800_000, end_ms - self.clock.now_ms))
-            for claim in self.running:
-                beat = HeartbeatEntry(claim.id, claim.token, "")
-                (reply,) = self.queue.run(commands.heartbeat(QUEUE, worker="w", beats=[beat], lease_ms=2 * HOUR_MS))
+            self.clock.advance(min(LEASE_MS - 1, end_ms - self.clock.now_ms))
+            beats = [HeartbeatEntry(claim.id, claim.token, "") for claim in self.running]
+            replies = self.queue.run(commands.heartbeat(QUEUE, worker="w", beats=beats, lease_ms=LEASE_MS))
+            for claim, reply in zip(self.running, replies, strict=True):
                 if self.is_held(claim):
                     assert (reply.status, reply.reason) == (HeartbeatStatus.STOP, StopReason.WINDOW)
 
@@ -112,7 +115,7 @@ class Trace:
 
     def claim(self, jobs: int) -> int:
         nonce, share = str(next(self.numbers)), Share(jobs, 1 << 40)
-        call = commands.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=2 * HOUR_MS, share=share)
+        call = commands.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=LEASE_MS, share=share)
         claims = self.queue.run(call)
         for claim in claims:
             assert not self.is_held(claim), f"{claim.key} starts outside of its window"
@@ -159,12 +162,12 @@ def test_nothing_starts_outside_of_its_window_and_every_job_is_served_once_it_op
             getattr(done, str(name))(*args)
     while done.running:
         done.end(RunResult.DONE)
-    for _ in range(8 * 24 * 4):
+    for _ in range(8 * 24 * HOUR_MS // STEP_MS):
         while done.claim(3):
             while done.running:
                 done.end(RunResult.DONE)
         depth = queue.run(queries.depth(QUEUE)).depth
         if not sum(depth.values()):
             break
-        clock.advance(900_000)
+        clock.advance(STEP_MS)
     assert not sum(queue.run(queries.depth(QUEUE)).depth.values()), "a job waits for ever"
