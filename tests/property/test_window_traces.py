@@ -76,7 +76,7 @@ class Trace:
     numbers: "count[int]" = field(default_factory=count)
 
     def renew(self) -> None:
-        """Set the windows' times, as deciders do."""
+        """Set the windows' times, as deciders do again and again: the queue knows those of two weeks."""
         for table, held in self.windows.items():
             self.queue.run(admin_commands.set_window(QUEUE, table, held.in_queue(self.clock.now_ms)))
 
@@ -85,6 +85,7 @@ class Trace:
         end_ms = self.clock.now_ms + span_ms
         while self.clock.now_ms < end_ms:
             self.clock.advance(min(LEASE_MS - 1, end_ms - self.clock.now_ms))
+            self.renew()
             beats = [HeartbeatEntry(claim.id, claim.token, "") for claim in self.running]
             replies = self.queue.run(commands.heartbeat(QUEUE, worker="w", beats=beats, lease_ms=LEASE_MS))
             for claim, reply in zip(self.running, replies, strict=True):
@@ -170,4 +171,5 @@ def test_nothing_starts_outside_of_its_window_and_every_job_is_served_once_it_op
         if not sum(depth.values()):
             break
         clock.advance(STEP_MS)
+        done.renew()
     assert not sum(queue.run(queries.depth(QUEUE)).depth.values()), "a job waits for ever"
