@@ -1,0 +1,82 @@
+"""`make jepsen`: the laboratory of the soak turned on other compactors; exit code 1 if ours does harm.
+
+Each rival works beside the same writers, readers and faults, from one seed. Where harm is seen, the run is repeated. A
+finding counts if two runs show it and the control, the same writers without any compactor, does not. The seed repeats
+choices, not their timing.
+"""
+
+import argparse
+import secrets
+import shutil
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from tests.bench.machine import keep, machine
+from tests.jepsen.lab import Lab, Seen
+from tests.jepsen.report import Row, row_of, table
+from tests.jepsen.rival import AbsentError, Rival, known
+from tests.support.redis_server import RedisServer
+
+SECONDS = 110.0
+"""Of one run: with two controls and a few repetitions, all rivals take half an hour."""
+
+
+def main() -> int:
+    """Run all, print the table, keep the figures; returns 1 if ours does harm."""
+    rivals = known()
+    names = [rival.name for rival in rivals]
+    parser = argparse.ArgumentParser(prog="python -m tests.jepsen")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of one run")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--rivals", nargs="*", default=names, choices=names)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    asked = parser.parse_args()
+    seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
+    folder = Path(tempfile.mkdtemp(prefix="lakewright-jepsen-"))
+    print(f"seed {seed}, folder {folder}; {machine()}", flush=True)
+    controls: dict[bool, Seen] = {}
+    rows: list[Row] = []
+    for rival in rivals:
+        if rival.name in asked.rivals:
+            rows.append(examined(rival, partial(run, folder, seed, asked.seconds), controls))
+    print(table(rows))
+    keep({**machine(), "seed": seed, "seconds": asked.seconds, "rows": [row.figures for row in rows]}, asked.json)
+    failed = [row.title for row in rows if row.fails]
+    print(f"harm by {', '.join(failed)}; everything is kept in {folder}" if failed else "no harm by ours")
+    if not any(row.findings for row in rows) and not failed:
+        shutil.rmtree(folder)
+    return int(bool(failed))
+
+
+def examined(rival: Rival, run: "partial[Seen]", controls: dict[bool, Seen]) -> Row:
+    """Return the row of a rival: run the control of its writers unless that was done, and repeat a run with harm."""
+    try:
+        version = rival.version()
+    except AbsentError as why:
+        row = row_of(rival, Seen())
+        row.absent = str(why)
+        return row
+    if rival.by_spark not in controls:
+        controls[rival.by_spark] = run(None, by_spark=rival.by_spark)
+    row = row_of(rival, controls[rival.by_spark])
+    row.version = version
+    row.runs.append(run(rival, by_spark=rival.by_spark))
+    if row.runs[0].harms:
+        row.runs.append(run(rival, by_spark=rival.by_spark))
+    return row
+
+
+def run(folder: Path, seed: int, seconds: float, rival: Rival | None, *, by_spark: bool) -> Seen:
+    """Run the laboratory once, with everything in a folder of its own, and print what was seen."""
+    inside = folder / f"{len(list(folder.iterdir()))}-{rival.name if rival else 'control'}"
+    inside.mkdir()
+    with RedisServer() as redis:
+        seen = Lab(rival, redis, inside, seed, by_spark=by_spark).run(seconds)
+    print(f"{inside.name}: {seen.figures}", flush=True)
+    return seen
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""What a run of all rivals has shown: which findings count, and the table of results."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.jepsen.lab import HARMS, Seen
+from tests.jepsen.rival import Rival
+
+HEAD = (
+    *("compactor", "version", "lost", "revived", "doubled", "changed", "unreadable", "broken commits"),
+    *("aborted statements", "rewrites", "bytes rewritten per byte ingested", "CPU s per MB ingested", "finding"),
+)
+
+
+@dataclass(slots=True)
+class Row:
+    """A rival, all of its runs from the one seed, and the run of its writers without any compactor.
+
+    `absent`: why there is none.
+    """
+
+    title: str
+    version: str = ""
+    is_ours: bool = False
+    measures_cpu: bool = True
+    runs: list[Seen] = field(default_factory=list)
+    control: Seen = field(default_factory=Seen)
+    absent: str = ""
+
+    @property
+    def findings(self) -> frozenset[str]:
+        """Kinds of harm that count: two runs show them, and the control does not."""
+        shown = [run.harms for run in self.runs]
+        return frozenset(harm for harm in HARMS if sum(harm in one for one in shown) > 1) - self.control.harms
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is ours, and any of its runs shows harm."""
+        return self.is_ours and (bool(self.absent) or any(run.harms for run in self.runs))
+
+    @property
+    def finding(self) -> str:
+        """What is said of its harm."""
+        if self.absent:
+            return self.absent
+        seen = frozenset[str]().union(*(run.harms for run in self.runs))
+        parts = {
+            f"{', '.join(sorted(self.findings))}: in {len(self.runs)} runs of one seed, not in the control": self.findings,
+            f"{', '.join(sorted(seen & self.control.harms))}: also without a compactor": seen & self.control.harms,
+            f"{', '.join(sorted(seen - self.findings - self.control.harms))}: in one run of {len(self.runs)}": (
+                seen - self.findings - self.control.harms
+            ),
+        }
+        return "; ".join(text for text, harms in parts.items() if harms) or "none"
+
+    @property
+    def cells(self) -> Sequence[str]:
+        """Return its cells: harm is the most that a run showed, the rest is of the first run."""
+        if self.absent:
+            return self.title, self.version or "-", *["-"] * (len(HEAD) - 3), self.absent
+        run = self.runs[0]
+        ingested = max(run.ingested_bytes, 1)
+        return (
+            self.title,
+            self.version,
+            *(str(max(getattr(one, harm) for one in self.runs)) for harm in HARMS),
+            f"{run.aborted} of {run.statements} ({100 * run.aborted / max(run.statements, 1):.1f}%)",
+            str(run.rewrites),
+            f"{run.rewritten_bytes / ingested:.2f}",
+            f"{1e6 * run.cpu_s / ingested:.1f}" if self.measures_cpu else "in the writer",
+            self.finding,
+        )
+
+    @property
+    def figures(self) -> Mapping[str, Any]:
+        """What is kept."""
+        return {
+            "title": self.title,
+            "version": self.version,
+            "finding": self.finding,
+            "runs": [run.figures for run in self.runs],
+        }
+
+
+def row_of(rival: Rival, control: Seen) -> Row:
+    """Return the row of a rival without runs."""
+    return Row(rival.title, is_ours=rival.is_ours, measures_cpu=not rival.by_spark, control=control)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the table in Markdown."""
+    lines = [HEAD, ["---"] * len(HEAD), *(row.cells for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
