@@ -37,10 +37,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="lakewright-jepsen-"))
     print(f"seed {seed}, folder {folder}; {machine()}", flush=True)
     controls: dict[bool, Seen] = {}
-    rows: list[Row] = []
-    for rival in rivals:
-        if rival.name in asked.rivals:
-            rows.append(examined(rival, partial(run, folder, seed, asked.seconds), controls))
+    once = partial(run, folder, seed, asked.seconds)
+    rows = [examined(rival, once, controls) for rival in rivals if rival.name in asked.rivals]
     print(table(rows))
     keep({**machine(), "seed": seed, "seconds": asked.seconds, "rows": [row.figures for row in rows]}, asked.json)
     failed = [row.title for row in rows if row.fails]

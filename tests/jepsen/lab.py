@@ -13,7 +13,7 @@ from signal import SIGCONT, SIGSTOP
 import psutil
 from deltalake import CommitProperties, DeltaTable
 
-from tests.jepsen.rival import Rival
+from tests.jepsen.rival import TARGET_BYTES, Rival
 from tests.soak.checker import Difference, broken_answers
 from tests.soak.deltalake_writer import arrow
 from tests.soak.household import DELTALAKE_WRITERS, SERVICES, SPARK_WRITER, START_S, Household
@@ -36,6 +36,10 @@ FROZEN_S = (0.5, 4.0)
 WRITERS = DELTALAKE_WRITERS[:2]
 WRITER_PAUSE_S = 0.2
 END_S = 60.0
+LEAST_REWRITES, LONGEST = 8, 3
+"""Fewer rewrites prove little: until then a run goes on, so many times as long as asked at most."""
+POLICY = f"target-file-size={TARGET_BYTES // 1024}kb,min-input-files=2,fan-in=2,max-job-wait=off,dml-policy=always"
+"""Ours: beside DELETE and MERGE is where rewriting is dangerous, and nearly every commit makes work."""
 SAMPLES = 5
 """Findings whose text is kept."""
 
@@ -103,7 +107,11 @@ class Lab:
         self._rival, self._seed, self._random = rival, seed, Random(seed)
         self._writers = (SPARK_WRITER,) if by_spark else WRITERS
         self._home = Household(
-            Stack(folder, redis, SERVICES), seed, rival is not None and rival.is_ours, tuple(options), specs=SPECS
+            Stack(folder, redis, {**SERVICES, "LAKEWRIGHT_POLICY": POLICY}),
+            seed,
+            rival is not None and rival.is_ours,
+            tuple(options),
+            specs=SPECS,
         )
         self._home.stack.tables.mkdir()
         self._watch = Watch(
@@ -146,7 +154,7 @@ class Lab:
     def _work(self, seconds: float) -> None:
         began = time.monotonic()
         due = [(number + self._random.random()) * seconds / FAULTS for number in range(FAULTS)]
-        while (elapsed := time.monotonic() - began) < seconds:
+        while (elapsed := time.monotonic() - began) < seconds or (self._is_idle and elapsed < LONGEST * seconds):
             self._home.start_again()
             self._watch.check_one(self._random)
             if due and elapsed > due[0]:
@@ -154,10 +162,20 @@ class Lab:
                 self._harm()
             time.sleep(CHECK_S)
 
+    @property
+    def _is_idle(self) -> bool:
+        commits = (commit for log in self._watch.logs.values() for commit in log.commits)
+        return self._rival is not None and sum(map(is_rewrite, commits)) < LEAST_REWRITES
+
     def _harm(self) -> None:
-        """Kill a writer or a worker, or freeze a worker; Spark as the writer is left alone, for it is no cheap start."""
-        kinds = [*([self._kill_writer] if SPARK_WRITER not in self._writers else [])]
-        kinds += [self._kill_worker, self._freeze_worker] if self._workers else []
+        """Kill a writer or a worker, or freeze a worker.
+
+        Spark as the writer is left alone, and so are workers until all of them work: they would only start.
+        """
+        kinds = [] if SPARK_WRITER in self._writers else [self._kill_writer]
+        rival = self._rival
+        if rival and self._workers and all(rival.is_ready(self._home, name) for name in self._workers):
+            kinds += [self._kill_worker, self._freeze_worker]
         if kinds:
             self._random.choice(kinds)()
 

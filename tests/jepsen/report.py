@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.jepsen.lab import HARMS, Seen
+from tests.jepsen.lab import HARMS, LEAST_REWRITES, Seen
 from tests.jepsen.rival import Rival
 
 HEAD = (
@@ -36,8 +36,13 @@ class Row:
 
     @property
     def fails(self) -> bool:
-        """Whether it is ours, and any of its runs shows harm."""
-        return self.is_ours and (bool(self.absent) or any(run.harms for run in self.runs))
+        """Whether it is ours, and any of its runs shows harm, or proves little."""
+        return self.is_ours and (bool(self.absent) or self.is_idle or any(run.harms for run in self.runs))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether one of its runs had too few rewrites to prove anything."""
+        return any(run.rewrites < LEAST_REWRITES for run in self.runs)
 
     @property
     def finding(self) -> str:
@@ -45,14 +50,14 @@ class Row:
         if self.absent:
             return self.absent
         seen = frozenset[str]().union(*(run.harms for run in self.runs))
-        parts = {
-            f"{', '.join(sorted(self.findings))}: in {len(self.runs)} runs of one seed, not in the control": self.findings,
-            f"{', '.join(sorted(seen & self.control.harms))}: also without a compactor": seen & self.control.harms,
-            f"{', '.join(sorted(seen - self.findings - self.control.harms))}: in one run of {len(self.runs)}": (
-                seen - self.findings - self.control.harms
-            ),
+        kinds = {
+            f"in {len(self.runs)} runs of one seed, not in the control": self.findings,
+            "also without a compactor": seen & self.control.harms,
+            f"in one run of {len(self.runs)}": seen - self.findings - self.control.harms,
         }
-        return "; ".join(text for text, harms in parts.items() if harms) or "none"
+        parts = [f"{', '.join(sorted(harms))}: {text}" for text, harms in kinds.items() if harms]
+        parts += [f"fewer than {LEAST_REWRITES} rewrites, which proves little"] if self.is_idle else []
+        return "; ".join(parts) or "none"
 
     @property
     def cells(self) -> Sequence[str]:

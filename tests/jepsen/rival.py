@@ -50,6 +50,10 @@ class Rival:
         """Start a worker again that was killed."""
         raise NotImplementedError
 
+    def is_ready(self, home: "Household", name: str) -> bool:
+        """Whether a worker compacts, which a JVM does a while after its start."""
+        raise NotImplementedError
+
     def services(self) -> Sequence[str]:
         """Return the names of what runs besides the workers, and counts for its cost."""
         return ()
@@ -87,12 +91,15 @@ class Looping(Rival):
         names = [f"compactor_{number}" for number in range(self.processes)]
         for number, name in enumerate(names):
             self._start(home, name, seed + number)
-        ready = [home.folder / f"{name}.ready" for name in names]
-        until(f"{self.title} is ready", lambda: all(one.exists() for one in ready), seconds=120)
+        until(f"{self.title} is ready", lambda: all(self.is_ready(home, name) for name in names), seconds=120)
         return names
 
     def start_again(self, home: "Household", name: str) -> None:
         self._start(home, name, len(home.stack.processes))
+
+    def is_ready(self, home: "Household", name: str) -> bool:
+        home.raise_if_ended(name)
+        return (home.folder / f"{name}.ready").exists()
 
     def failures(self, log: str) -> Counter[str]:
         from tests.jepsen.compacting import FAILED
@@ -100,6 +107,7 @@ class Looping(Rival):
         return Counter(line.removeprefix(FAILED) for line in log.splitlines() if line.startswith(FAILED))
 
     def _start(self, home: "Household", name: str, seed: int) -> None:
+        (home.folder / f"{name}.ready").unlink(missing_ok=True)
         tables = [str(home.stack.tables / spec.place) for spec in home.specs]
         arguments = ["-m", "tests.jepsen.compacting", self.module, name, str(home.folder), str(seed)]
         arguments += [str(self.threads), *tables]

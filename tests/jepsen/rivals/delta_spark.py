@@ -4,8 +4,10 @@ Sessions commit through the log store that an actor uses, too: Delta's own for l
 processes, as its documentation says.
 """
 
+import atexit
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -76,5 +78,7 @@ def compactor(work: Path) -> Callable[[Path], Any]:
     limits = {f"{CONF}.optimize.{name}": str(TARGET_BYTES) for name in ("minFileSize", "maxFileSize")}
     more = {f"{CONF}.snapshotPartitions": "1", "spark.sql.shuffle.partitions": "1"}
     work.mkdir(exist_ok=True)
-    spark = started_spark(work, driver_memory="768m", **limits, **more).__enter__()
+    held = ExitStack()
+    spark = held.enter_context(started_spark(work, driver_memory="768m", **limits, **more))
+    atexit.register(held.close)
     return lambda table: spark.sql(f"OPTIMIZE delta.`{table}`").collect()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Lakewright(Rival):
-    """All processes as in production, with the policy of the soak."""
+    """All processes as in production."""
 
     def version(self) -> str:
         return metadata.version("lakewright")
@@ -25,6 +25,9 @@ class Lakewright(Rival):
 
     def start_again(self, home: "Household", name: str) -> None:
         home.start_actor(name)
+
+    def is_ready(self, home: "Household", name: str) -> bool:
+        return home.is_ready(name)
 
     def services(self) -> Sequence[str]:
         return ("decider",)

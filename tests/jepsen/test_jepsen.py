@@ -1,0 +1,105 @@
+"""What counts as a finding, and that the laboratory sees a compactor that doubles rows."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.jepsen.__main__ import examined
+from tests.jepsen.lab import HARMS, LEAST_REWRITES, Lab, Seen, is_rewrite, rows_in
+from tests.jepsen.report import HEAD, Row, table
+from tests.jepsen.rival import AbsentError, Looping, known
+from tests.soak.checker import Difference
+from tests.soak.log import Commit, newest_version
+from tests.support.delta_tables import live
+from tests.support.redis_server import RedisServer
+
+
+def seen(**more: int) -> Seen:
+    return Seen(**{"rewrites": LEAST_REWRITES, **more})
+
+
+def row(*runs: Seen, control: Seen | None = None, is_ours: bool = False) -> Row:
+    return Row("one", runs=list(runs), control=control or Seen(), is_ours=is_ours)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_harm_is_a_finding_where_two_runs_show_it_and_the_control_does_not(harm: str) -> None:
+    harmed = seen(**{harm: 3})
+    assert row(harmed, harmed).findings == {harm}
+    assert row(harmed, seen()).findings == frozenset()
+    assert "in one run of 2" in row(harmed, seen()).finding
+    assert row(harmed, harmed, control=harmed).findings == frozenset()
+    assert "also without a compactor" in row(harmed, harmed, control=harmed).finding
+    assert row(seen()).finding == "none"
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_ours_fails_for_any_harm_and_for_a_run_that_proves_little(harm: str) -> None:
+    assert not row(seen(), is_ours=True).fails
+    assert row(seen(**{harm: 1}), seen(), is_ours=True).fails
+    assert row(seen(rewrites=LEAST_REWRITES - 1), is_ours=True).fails
+    assert not row(seen(**{harm: 1}), seen(**{harm: 1})).fails, "of others it is told"
+
+
+def test_rows_of_a_harm_are_the_most_that_one_read_of_each_table_found() -> None:
+    found = [Difference(name, 1, "a", twice, 0, 1, 0) for name, twice in (("t", 3), ("t", 5), ("u", 2))]
+    assert rows_in(found) == {"lost": 0, "revived": 2, "doubled": 7, "changed": 0}
+    assert set(rows_in([]).values()) == {0}
+
+
+def test_the_commits_of_a_compactor_are_known_by_their_operation() -> None:
+    infos = [{"operation": "OPTIMIZE"}, {"userMetadata": '{"lakewright":{}}'}, {"operation": "WRITE"}]
+    assert [is_rewrite(Commit(1, ({"commitInfo": info},), "")) for info in infos] == [True, True, False]
+
+
+class Absent(Looping):
+    def version(self) -> str:
+        raise AbsentError("it is not installed")
+
+
+def test_a_rival_that_is_missing_is_a_row_that_says_so() -> None:
+    lines = table([examined(Absent("a", "An engine", module=""), partial(Seen), {})]).splitlines()
+    assert (lines[-1].count("|"), "it is not installed" in lines[-1]) == (len(HEAD) + 1, True)
+
+
+def test_each_rival_has_a_name_of_its_own_and_ours_comes_first() -> None:
+    rivals = known()
+    assert len({rival.name for rival in rivals}) == len(rivals)
+    assert [rival.is_ours for rival in rivals] == sorted((rival.is_ours for rival in rivals), reverse=True)
+
+
+class Doubling(Looping):
+    def version(self) -> str:
+        return "1"
+
+
+def compactor(_: Path) -> Callable[[Path], object]:
+    """Return what copies a live file, and leaves out to remove it."""
+
+    def double(table: Path) -> None:
+        add = min(live(table).values(), key=lambda one: one["path"])
+        name = f"doubled-{newest_version(table)}.parquet"
+        shutil.copy(table / add["path"], table / name)
+        actions: Sequence[object] = (
+            {"commitInfo": {"operation": "OPTIMIZE"}},
+            {"add": {**add, "path": name, "dataChange": False}},
+        )
+        with (table / "_delta_log" / f"{newest_version(table) + 1:020d}.json").open("x") as commit:
+            commit.write("\n".join(map(json.dumps, actions)))
+
+    return double
+
+
+def test_rows_that_a_compactor_doubles_are_seen_and_without_it_there_is_no_harm(tmp_path: Path) -> None:
+    doubling = Doubling("doubling", "A compactor that doubles", module="tests.jepsen.test_jepsen")
+    for rival in (doubling, None):
+        folder = tmp_path / str(rival and rival.name)
+        folder.mkdir()
+        with RedisServer() as redis:
+            found = Lab(rival, redis, folder, 1, by_spark=False).run(8)
+        assert found.statements > found.aborted
+        assert found.harms == ({"doubled"} if rival else set()), found.samples
