@@ -158,7 +158,7 @@ soak chaos load mutants test-attacks: setup ## writers, faults, load (ATTACKED=1
 fuzz: setup ## 10,000 damaged inputs of each kind: logs, events, tables files, catalogs' answers (INPUTS=n, SEED=n)
 	@LAKEWRIGHT_FUZZ=$(or $(INPUTS),10000) LAKEWRIGHT_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/property/test_hostile_bytes.py $(ARGS)
 
-BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg writers autocomp read cells capacity advice
+BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg writers autocomp rivals read cells capacity advice
 
 bench: setup ## every benchmark but the slowest two; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(filter-out capacity advice,$(BENCHES)); do echo "[bench] $$part"; \
@@ -171,6 +171,10 @@ bench-%: setup ## one benchmark
 bench-fleet: setup # orders of dispatch over 1,000 tables: simulated, and on real Delta tables with one slot
 	@$(BIN)/python -m tests.bench.fleet
 	@$(BIN)/python -m tests.bench.fleet.real $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-rivals: setup # a benchmark that others have published, beside them: NAME=fabric-200 (DOCS=page)
+	@$(BIN)/python -m tests.bench.rivals $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) \
+		$(or $(NAME),fabric-200) $(ARGS)
 
 minio helm osv-scanner: setup ## build one of these once, where there is Go; without it the tests that need it are skipped
 	@$(BIN)/python -m tests.support.go_programs $@

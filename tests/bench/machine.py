@@ -6,6 +6,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 
 def keep(figures: Any, file: Path | None) -> None:
     """Write figures to the file that `--json` names, if it names one."""
@@ -20,3 +22,13 @@ def machine() -> dict[str, Any]:
         f"Python {platform.python_version()}",
         "load_average_at_start": round(os.getloadavg()[0], 2),
     }
+
+
+def tree_cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process and of those that it has started; 0 if it is gone."""
+    try:
+        first = psutil.Process(pid)
+        times = [one.cpu_times() for one in (first, *first.children(recursive=True))]
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(sum(one.user + one.system for one in times))

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.machine import keep, machine
+from tests.bench.rivals.page import write_section
 from tests.jepsen.lab import Lab, Seen
 from tests.jepsen.report import Row, row_of, table
 from tests.jepsen.rival import AbsentError, Rival, known
@@ -32,6 +33,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--rivals", nargs="*", default=names, choices=names)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--docs", type=Path, help="write the section of this page")
     asked = parser.parse_args()
     seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
     folder = Path(tempfile.mkdtemp(prefix="lakewright-jepsen-"))
@@ -41,6 +43,9 @@ def main() -> int:
     rows = [examined(rival, once, controls) for rival in rivals if rival.name in asked.rivals]
     print(table(rows))
     keep({**machine(), "seed": seed, "seconds": asked.seconds, "rows": [row.figures for row in rows]}, asked.json)
+    if asked.docs:
+        where = f"{machine()['machine']}; seed {seed}, {asked.seconds:g} s for a run."
+        write_section(asked.docs, "jepsen", f"{where}\n\n{table(rows)}")
     failed = [row.title for row in rows if row.fails]
     print(f"harm by {', '.join(failed)}; everything is kept in {folder}" if failed else "no harm by ours")
     if not any(row.findings for row in rows) and not failed:

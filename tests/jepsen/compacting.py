@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -31,6 +32,8 @@ def compact(one: Callable[[Path], object], tables: Sequence[Path], random: Rando
 
 def main(module: str, name: str, folder: Path, seed: int, threads: int, tables: Sequence[Path]) -> None:
     one = importlib.import_module(module).compactor(folder / name)
+    with suppress(Exception):  # What a JVM loads and compiles for its first call belongs to its start.
+        one(tables[0])
     (folder / f"{name}.ready").touch()
     working = [
         threading.Thread(target=compact, args=(one, tables, Random(seed * 100 + number), folder / "stop"))

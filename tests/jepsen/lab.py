@@ -10,9 +10,9 @@ from pathlib import Path
 from random import Random
 from signal import SIGCONT, SIGSTOP
 
-import psutil
 from deltalake import CommitProperties, DeltaTable
 
+from tests.bench.machine import tree_cpu_s
 from tests.jepsen.rival import TARGET_BYTES, Rival
 from tests.soak.checker import Difference, broken_answers
 from tests.soak.deltalake_writer import arrow
@@ -34,7 +34,8 @@ FAULTS = 6
 """In one run."""
 FROZEN_S = (0.5, 4.0)
 WRITERS = DELTALAKE_WRITERS[:2]
-WRITER_PAUSE_S = 0.2
+WRITER_PAUSE_S = 0.5
+"""So that a compactor that takes seconds does not lose each race."""
 END_S = 60.0
 LEAST_REWRITES, LONGEST = 8, 3
 """Fewer rewrites prove little: until then a run goes on, so many times as long as asked at most."""
@@ -242,10 +243,4 @@ class Lab:
         return self._rival is not None and self._rival.is_ours
 
     def _used_s(self, name: str) -> float:
-        """Return the CPU seconds of a process and of those that it has started."""
-        try:
-            first = psutil.Process(self._home.running[name].popen.pid)
-            times = [one.cpu_times() for one in (first, *first.children(recursive=True))]
-        except psutil.NoSuchProcess:
-            return 0.0
-        return float(sum(one.user + one.system for one in times))
+        return tree_cpu_s(self._home.running[name].popen.pid)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.bench.rivals.page import markdown
 from tests.jepsen.lab import HARMS, LEAST_REWRITES, Seen
 from tests.jepsen.rival import Rival
 
@@ -95,5 +96,4 @@ def row_of(rival: Rival, control: Seen) -> Row:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the table in Markdown."""
-    lines = [HEAD, ["---"] * len(HEAD), *(row.cells for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return markdown(HEAD, [row.cells for row in rows])

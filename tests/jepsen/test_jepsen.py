@@ -57,6 +57,8 @@ def test_the_commits_of_a_compactor_are_known_by_their_operation() -> None:
 
 
 class Absent(Looping):
+    """A rival that is not installed."""
+
     def version(self) -> str:
         raise AbsentError("it is not installed")
 
@@ -73,6 +75,8 @@ def test_each_rival_has_a_name_of_its_own_and_ours_comes_first() -> None:
 
 
 class Doubling(Looping):
+    """A rival that does harm."""
+
     def version(self) -> str:
         return "1"
 
