@@ -10,14 +10,18 @@ import secrets
 import shutil
 import sys
 import tempfile
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from tests.bench.machine import keep, machine
 from tests.bench.rivals.page import write_section
-from tests.jepsen.lab import Lab, Seen
+from tests.jepsen.on_delta import OnDelta
+from tests.jepsen.on_iceberg import OnIceberg
 from tests.jepsen.report import Row, row_of, table
-from tests.jepsen.rival import AbsentError, Rival, known
+from tests.jepsen.rival import BY_PYICEBERG, AbsentError, Rival, known
+from tests.jepsen.seen import Seen
+from tests.support.iceberg_rest_lake import rest_lake
 from tests.support.redis_server import RedisServer
 
 SECONDS = 110.0
@@ -38,7 +42,7 @@ def main() -> int:
     seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
     folder = Path(tempfile.mkdtemp(prefix="lakewright-jepsen-"))
     print(f"seed {seed}, folder {folder}; {machine()}", flush=True)
-    controls: dict[bool, Seen] = {}
+    controls: dict[str, Seen] = {}
     once = partial(run, folder, seed, asked.seconds)
     rows = [examined(rival, once, controls) for rival in rivals if rival.name in asked.rivals]
     print(table(rows))
@@ -53,7 +57,7 @@ def main() -> int:
     return int(bool(failed))
 
 
-def examined(rival: Rival, run: "partial[Seen]", controls: dict[bool, Seen]) -> Row:
+def examined(rival: Rival, run: "partial[Seen]", controls: dict[str, Seen]) -> Row:
     """Return the row of a rival: run the control of its writers unless that was done, and repeat a run with harm."""
     try:
         version = rival.version()
@@ -61,22 +65,27 @@ def examined(rival: Rival, run: "partial[Seen]", controls: dict[bool, Seen]) -> 
         row = row_of(rival, Seen())
         row.absent = str(why)
         return row
-    if rival.by_spark not in controls:
-        controls[rival.by_spark] = run(None, by_spark=rival.by_spark)
-    row = row_of(rival, controls[rival.by_spark])
+    if rival.writers not in controls:
+        controls[rival.writers] = run(None, rival.writers)
+    row = row_of(rival, controls[rival.writers])
     row.version = version
-    row.runs.append(run(rival, by_spark=rival.by_spark))
+    row.runs.append(run(rival, rival.writers))
     if row.runs[0].harms:
-        row.runs.append(run(rival, by_spark=rival.by_spark))
+        row.runs.append(run(rival, rival.writers))
     return row
 
 
-def run(folder: Path, seed: int, seconds: float, rival: Rival | None, *, by_spark: bool) -> Seen:
+def run(folder: Path, seed: int, seconds: float, rival: Rival | None, writers: str) -> Seen:
     """Run the laboratory once, with everything in a folder of its own, and print what was seen."""
-    inside = folder / f"{len(list(folder.iterdir()))}-{rival.name if rival else 'control'}"
+    inside = folder / f"{len(list(folder.iterdir()))}-{rival.name if rival else f'control-{writers}'}"
     inside.mkdir()
-    with RedisServer() as redis:
-        seen = Lab(rival, redis, inside, seed, by_spark=by_spark).run(seconds)
+    with RedisServer() as redis, ExitStack() as held:
+        if writers == BY_PYICEBERG:
+            (inside / "lake").mkdir()
+            lake = held.enter_context(rest_lake(inside / "lake"))
+            seen = OnIceberg(rival, redis, inside, seed, lake).run(seconds)
+        else:
+            seen = OnDelta(rival, redis, inside, seed, writers).run(seconds)
     print(f"{inside.name}: {seen.figures}", flush=True)
     return seen
 

@@ -19,7 +19,7 @@ FAILED = "failed: "
 ERROR_CHARS = 160
 
 
-def compact(one: Callable[[Path], object], tables: Sequence[Path], random: Random, stop: Path) -> None:
+def compact(one: Callable[[str], object], tables: Sequence[str], random: Random, stop: Path) -> None:
     """Compact one table after the other, in an order of chance."""
     while not stop.exists():
         time.sleep(random.uniform(0, 2) * PAUSE_S)
@@ -30,7 +30,7 @@ def compact(one: Callable[[Path], object], tables: Sequence[Path], random: Rando
             print(f"{FAILED}{text[:ERROR_CHARS]}", flush=True)
 
 
-def main(module: str, name: str, folder: Path, seed: int, threads: int, tables: Sequence[Path]) -> None:
+def main(module: str, name: str, folder: Path, seed: int, threads: int, tables: Sequence[str]) -> None:
     one = importlib.import_module(module).compactor(folder / name)
     with suppress(Exception):  # What a JVM loads and compiles for its first call belongs to its start.
         one(tables[0])
@@ -47,4 +47,4 @@ def main(module: str, name: str, folder: Path, seed: int, threads: int, tables: 
 
 if __name__ == "__main__":
     module, name, folder, seed, threads, *tables = sys.argv[1:]
-    main(module, name, Path(folder), int(seed), int(threads), [Path(one) for one in tables])
+    main(module, name, Path(folder), int(seed), int(threads), tables)

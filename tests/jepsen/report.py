@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.bench.rivals.page import markdown
-from tests.jepsen.lab import HARMS, LEAST_REWRITES, Seen
-from tests.jepsen.rival import Rival
+from tests.jepsen.rival import BY_SPARK, Rival
+from tests.jepsen.seen import HARMS, LEAST_REWRITES, Seen
 
 HEAD = (
     *("compactor", "version", "lost", "revived", "doubled", "changed", "unreadable", "broken commits"),
@@ -25,6 +25,7 @@ class Row:
     version: str = ""
     is_ours: bool = False
     measures_cpu: bool = True
+    rewrites: bool = True
     runs: list[Seen] = field(default_factory=list)
     control: Seen = field(default_factory=Seen)
     absent: str = ""
@@ -43,7 +44,7 @@ class Row:
     @property
     def is_idle(self) -> bool:
         """Whether one of its runs had too few rewrites to prove anything."""
-        return any(run.rewrites < LEAST_REWRITES for run in self.runs)
+        return self.rewrites and any(run.rewrites < LEAST_REWRITES for run in self.runs)
 
     @property
     def finding(self) -> str:
@@ -91,7 +92,13 @@ class Row:
 
 def row_of(rival: Rival, control: Seen) -> Row:
     """Return the row of a rival without runs."""
-    return Row(rival.title, is_ours=rival.is_ours, measures_cpu=not rival.by_spark, control=control)
+    return Row(
+        rival.title,
+        is_ours=rival.is_ours,
+        measures_cpu=rival.writers != BY_SPARK,
+        rewrites=rival.rewrites,
+        control=control,
+    )
 
 
 def table(rows: Sequence[Row]) -> str:

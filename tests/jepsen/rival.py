@@ -21,36 +21,51 @@ PAUSE_S = 0.3
 """Mean pause of a compactor that is told when to run, between two runs."""
 
 
+BY_DELTALAKE, BY_SPARK, BY_PYICEBERG = "deltalake", "Spark", "pyiceberg"
+"""Who writes the tables; the last one writes to Iceberg, the others to Delta."""
+CATALOG = "LAKEWRIGHT_JEPSEN_CATALOG"
+"""Variable with the options of the Iceberg catalog, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rival works; `tables`: folders of Delta tables, or names in the catalog."""
+
+    home: "Household"
+    tables: Sequence[str]
+
+
 class AbsentError(Exception):
     """A rival cannot run here; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A compactor. `by_spark`: Spark writes the table, not deltalake; `spark_conf`: its settings for that, NAME=VALUE.
+    """A compactor. `writers`: who writes its tables; `spark_conf`: settings of Spark as the writer, NAME=VALUE.
 
-    `is_ours`: whether its harm is ours, so that the command fails.
+    `is_ours`: whether its harm is ours, so that the command fails. `rewrites`: whether it replaces files at all.
     """
 
     name: str
     title: str
-    by_spark: bool = False
+    writers: str = BY_DELTALAKE
     spark_conf: tuple[str, ...] = ()
     is_ours: bool = False
+    rewrites: bool = True
 
     def version(self) -> str:
         """Return which release runs; raises AbsentError where it cannot."""
         raise NotImplementedError
 
-    def begin(self, home: "Household", seed: int) -> Sequence[str]:
-        """Start all workers beside the tables, wait until they work, and return their names in the household."""
+    def begin(self, place: "Place", seed: int) -> Sequence[str]:
+        """Start all workers, wait until they work, and return their names in the household."""
         raise NotImplementedError
 
-    def start_again(self, home: "Household", name: str) -> None:
+    def start_again(self, place: "Place", name: str) -> None:
         """Start a worker again that was killed."""
         raise NotImplementedError
 
-    def is_ready(self, home: "Household", name: str) -> bool:
+    def is_ready(self, place: "Place", name: str) -> bool:
         """Whether a worker compacts, which a JVM does a while after its start."""
         raise NotImplementedError
 
@@ -76,7 +91,7 @@ def known() -> list[Rival]:
 class Looping(Rival):
     """A compactor that is called again and again, in processes of its own.
 
-    `module` has `compactor(work_folder)`, which returns what compacts the table in a folder. `python`: the interpreter
+    `module` has `compactor(work_folder)`, which returns what compacts a table of the place. `python`: the interpreter
     of its environment; `threads`: how many compact at once in each of its `processes`.
     """
 
@@ -85,30 +100,30 @@ class Looping(Rival):
     processes: int = 2
     threads: int = 1
 
-    def begin(self, home: "Household", seed: int) -> Sequence[str]:
+    def begin(self, place: "Place", seed: int) -> Sequence[str]:
         from tests.support.waiting import until
 
         names = [f"compactor_{number}" for number in range(self.processes)]
         for number, name in enumerate(names):
-            self._start(home, name, seed + number)
-        until(f"{self.title} is ready", lambda: all(self.is_ready(home, name) for name in names), seconds=120)
+            self._start(place, name, seed + number)
+        until(f"{self.title} is ready", lambda: all(self.is_ready(place, name) for name in names), seconds=120)
         return names
 
-    def start_again(self, home: "Household", name: str) -> None:
-        self._start(home, name, len(home.stack.processes))
+    def start_again(self, place: "Place", name: str) -> None:
+        self._start(place, name, len(place.home.stack.processes))
 
-    def is_ready(self, home: "Household", name: str) -> bool:
-        home.raise_if_ended(name)
-        return (home.folder / f"{name}.ready").exists()
+    def is_ready(self, place: "Place", name: str) -> bool:
+        place.home.raise_if_ended(name)
+        return (place.home.folder / f"{name}.ready").exists()
 
     def failures(self, log: str) -> Counter[str]:
         from tests.jepsen.compacting import FAILED
 
         return Counter(line.removeprefix(FAILED) for line in log.splitlines() if line.startswith(FAILED))
 
-    def _start(self, home: "Household", name: str, seed: int) -> None:
+    def _start(self, place: "Place", name: str, seed: int) -> None:
+        home = place.home
         (home.folder / f"{name}.ready").unlink(missing_ok=True)
-        tables = [str(home.stack.tables / spec.place) for spec in home.specs]
         arguments = ["-m", "tests.jepsen.compacting", self.module, name, str(home.folder), str(seed)]
-        arguments += [str(self.threads), *tables]
+        arguments += [str(self.threads), *place.tables]
         home.running[name] = home.stack.start(name, arguments, python=self.python)

@@ -1,20 +1,28 @@
 """What counts as a finding, and that the laboratory sees a compactor that doubles rows."""
 
 import json
+import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog import load_catalog
 
+from tests.iceberg_stress.operations import Row
+from tests.jepsen import report
 from tests.jepsen.__main__ import examined
-from tests.jepsen.lab import HARMS, LEAST_REWRITES, Lab, Seen, is_rewrite, rows_in
-from tests.jepsen.report import HEAD, Row, table
-from tests.jepsen.rival import AbsentError, Looping, known
+from tests.jepsen.on_delta import OnDelta, is_rewrite, rows_in
+from tests.jepsen.on_iceberg import OnIceberg, harm_between
+from tests.jepsen.report import HEAD, table
+from tests.jepsen.rival import BY_DELTALAKE, CATALOG, AbsentError, Looping, known
+from tests.jepsen.seen import HARMS, LEAST_REWRITES, Seen
 from tests.soak.checker import Difference
 from tests.soak.log import Commit, newest_version
 from tests.support.delta_tables import live
+from tests.support.iceberg_rest_lake import rest_lake
 from tests.support.redis_server import RedisServer
 
 
@@ -22,8 +30,8 @@ def seen(**more: int) -> Seen:
     return Seen(**{"rewrites": LEAST_REWRITES, **more})
 
 
-def row(*runs: Seen, control: Seen | None = None, is_ours: bool = False) -> Row:
-    return Row("one", runs=list(runs), control=control or Seen(), is_ours=is_ours)
+def row(*runs: Seen, control: Seen | None = None, is_ours: bool = False) -> report.Row:
+    return report.Row("one", runs=list(runs), control=control or Seen(), is_ours=is_ours)
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -81,10 +89,19 @@ class Doubling(Looping):
         return "1"
 
 
-def compactor(_: Path) -> Callable[[Path], object]:
-    """Return what copies a live file, and leaves out to remove it."""
+def compactor(_: Path) -> Callable[[str], object]:
+    """Return what copies a live file and does not remove it, or appends the rows of a table of a catalog again."""
+    if CATALOG in os.environ:
+        catalog = load_catalog("lake", **json.loads(os.environ[CATALOG]))
 
-    def double(table: Path) -> None:
+        def append_again(name: str) -> None:
+            table = catalog.load_table(name)
+            table.append(table.scan().to_arrow())
+
+        return append_again
+
+    def double(name_of_table: str) -> None:
+        table = Path(name_of_table)
         add = min(live(table).values(), key=lambda one: one["path"])
         name = f"doubled-{newest_version(table)}.parquet"
         shutil.copy(table / add["path"], table / name)
@@ -104,6 +121,27 @@ def test_rows_that_a_compactor_doubles_are_seen_and_without_it_there_is_no_harm(
         folder = tmp_path / str(rival and rival.name)
         folder.mkdir()
         with RedisServer() as redis:
-            found = Lab(rival, redis, folder, 1, by_spark=False).run(8)
+            found = OnDelta(rival, redis, folder, 1, BY_DELTALAKE).run(8)
         assert found.statements > found.aborted
         assert found.harms == ({"doubled"} if rival else set()), found.samples
+
+
+def test_rows_of_an_iceberg_table_that_a_compactor_doubles_are_seen(tmp_path: Path) -> None:
+    doubling = Doubling("doubling", "A compactor that doubles", module="tests.jepsen.test_jepsen", rewrites=False)
+    (tmp_path / "lake").mkdir()
+    with RedisServer() as redis, rest_lake(tmp_path / "lake") as lake:
+        found = OnIceberg(doubling, redis, tmp_path, 1, lake).run(8)
+    assert found.harms == {"doubled", "broken"}, found.samples
+
+
+def test_rows_that_differ_are_lost_revived_doubled_or_changed() -> None:
+    one, two, other = Row(1, 1, 0), Row(2, 2, 0), Row(1, 1, 1)
+    wanted = Counter([one, two])
+    for found, harm in (
+        ([one, two], {}),
+        ([one], {"lost": 1}),
+        ([one, two, two], {"doubled": 1}),
+        ([two, other], {"changed": 1}),
+        ([one, two, Row(3, 0, 0)], {"revived": 1}),
+    ):
+        assert {name: rows for name, rows in harm_between(wanted, Counter(found)).items() if rows} == harm

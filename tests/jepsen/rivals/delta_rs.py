@@ -43,8 +43,8 @@ RIVALS = (
 )
 
 
-def compactor(_: Path) -> Callable[[Path], Any]:
+def compactor(_: Path) -> Callable[[str], Any]:
     """Return what compacts a table."""
     from deltalake import DeltaTable
 
-    return lambda table: DeltaTable(table.as_uri()).optimize.compact(target_size=TARGET_BYTES)
+    return lambda table: DeltaTable(table).optimize.compact(target_size=TARGET_BYTES)

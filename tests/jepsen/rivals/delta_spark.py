@@ -11,12 +11,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.jepsen.rival import TARGET_BYTES, AbsentError, Looping, Rival
-
-if TYPE_CHECKING:
-    from tests.soak.household import Household
+from tests.jepsen.rival import BY_SPARK, TARGET_BYTES, AbsentError, Looping, Place, Rival
 
 CONF = "spark.databricks.delta"
 SMALL_FILES = 8
@@ -49,7 +46,7 @@ class AutoCompaction(Rival):
     def version(self) -> str:
         return _version()
 
-    def begin(self, home: "Household", seed: int) -> Sequence[str]:
+    def begin(self, place: Place, seed: int) -> Sequence[str]:
         return ()
 
     def failures(self, log: str) -> Counter[str]:
@@ -61,7 +58,7 @@ RIVALS = (
     AutoCompaction(
         "auto-compaction",
         "Spark auto compaction",
-        by_spark=True,
+        writers=BY_SPARK,
         spark_conf=(
             f"{CONF}.autoCompact.enabled=true",
             f"{CONF}.autoCompact.maxFileSize={TARGET_BYTES}",
@@ -71,7 +68,7 @@ RIVALS = (
 )
 
 
-def compactor(work: Path) -> Callable[[Path], Any]:
+def compactor(work: Path) -> Callable[[str], Any]:
     """Return what compacts a table; Spark ends with this process."""
     from tests.bench.spark import started_spark
 

@@ -4,30 +4,28 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING
 
-from tests.jepsen.rival import Rival
-
-if TYPE_CHECKING:
-    from tests.soak.household import Household
+from tests.jepsen.rival import BY_PYICEBERG, Place, Rival
 
 
 @dataclass(frozen=True, slots=True)
 class Lakewright(Rival):
     """All processes as in production."""
 
+    is_ours: bool = True
+
     def version(self) -> str:
         return metadata.version("lakewright")
 
-    def begin(self, home: "Household", seed: int) -> Sequence[str]:
-        home.start_services()
-        return home.actors()
+    def begin(self, place: Place, seed: int) -> Sequence[str]:
+        place.home.start_services()
+        return place.home.actors()
 
-    def start_again(self, home: "Household", name: str) -> None:
-        home.start_actor(name)
+    def start_again(self, place: Place, name: str) -> None:
+        place.home.start_actor(name)
 
-    def is_ready(self, home: "Household", name: str) -> bool:
-        return home.is_ready(name)
+    def is_ready(self, place: Place, name: str) -> bool:
+        return place.home.is_ready(name)
 
     def services(self) -> Sequence[str]:
         return ("decider",)
@@ -38,4 +36,19 @@ class Lakewright(Rival):
         return job_errors(log)
 
 
-RIVALS = (Lakewright("lakewright", "Lakewright", is_ours=True),)
+@dataclass(frozen=True, slots=True)
+class LakewrightOnIceberg(Lakewright):
+    """The same on tables of a catalog."""
+
+    def begin(self, place: Place, seed: int) -> Sequence[str]:
+        workers = Lakewright.begin(self, place, seed)
+        for name in place.tables:
+            body = {"location": f"catalog://lake/{name.replace('.', '/')}", "name": name}
+            place.home.stack.post("/v1/tables", body).raise_for_status()
+        return workers
+
+
+RIVALS = (
+    Lakewright("lakewright", "Lakewright on Delta"),
+    LakewrightOnIceberg("lakewright-iceberg", "Lakewright on Iceberg", writers=BY_PYICEBERG),
+)
