@@ -16,8 +16,9 @@ CHECK_S = 1.0
 FAULTS = 6
 """In one run."""
 FROZEN_S = (0.5, 4.0)
-LONGEST = 3
-"""So many times as long as asked a run goes on at most, until there are enough rewrites."""
+LEAST_STATEMENTS = 8
+LONGEST = 5
+"""So many times as long as asked a run goes on at most, until there are enough statements and rewrites."""
 POLICY = f"target-file-size={TARGET_BYTES // 1024}kb,min-input-files=2,fan-in=2,max-job-wait=off,dml-policy=always"
 """Ours: beside DELETE and MERGE is where rewriting is dangerous, and nearly every commit makes work."""
 
@@ -71,6 +72,10 @@ class Lab:
         """Compare one reader on one table at its newest version."""
         raise NotImplementedError
 
+    def statements(self) -> int:
+        """Return how many statements of writers were answered, as of the last look."""
+        raise NotImplementedError
+
     def rewrites(self) -> int:
         """Return how many commits of a compactor were looked at."""
         raise NotImplementedError
@@ -96,7 +101,8 @@ class Lab:
 
     @property
     def _is_idle(self) -> bool:
-        return self.rival is not None and self.rival.rewrites and self.rewrites() < LEAST_REWRITES
+        rewrites = LEAST_REWRITES if self.rival and self.rival.rewrites else 0
+        return self.statements() < LEAST_STATEMENTS or self.rewrites() < rewrites
 
     def _harm(self) -> None:
         """Harm a writer or a worker; workers are left alone until all of them work, for they would only start."""

@@ -1,5 +1,6 @@
 """The laboratory on Delta tables: writers, model, readers and log are the soak's. Writers are killed, too."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -54,6 +55,7 @@ class OnDelta(Lab):
         home = Household(stack, seed, rival is not None and rival.is_ours, tuple(options), specs=SPECS)
         super().__init__(rival, Place(home, [str(stack.tables / spec.place) for spec in SPECS]), seed)
         self._writers = (SPARK_WRITER,) if writers == BY_SPARK else WRITERS
+        self._started: Counter[str] = Counter()
         stack.tables.mkdir()
         self._watch = Watch(stack.tables, folder, Journals(folder), SPECS, is_rewrite=is_rewrite, has_spark=False)
 
@@ -70,7 +72,7 @@ class OnDelta(Lab):
 
     def start_writers(self) -> None:
         for name in self._writers:
-            self.home.start_writer(name)
+            self._start(name)
         if SPARK_WRITER in self._writers:
             ready = self.home.folder / f"{SPARK_WRITER}.ready"
             until("Spark is ready", lambda: ready.exists() or self.home.raise_if_ended(SPARK_WRITER), seconds=START_S)
@@ -82,12 +84,18 @@ class OnDelta(Lab):
     def look(self) -> None:
         self._watch.check_one(self.random)
 
+    def statements(self) -> int:
+        return len(self._watch.journals.answers)
+
     def rewrites(self) -> int:
         return sum(map(is_rewrite, self._commits()))
 
     def faults_of_writers(self) -> Sequence[Callable[[], None]]:
-        """Return the killing of one; Spark as the writer is left alone, for its start is not cheap."""
-        return () if SPARK_WRITER in self._writers else (self._kill_writer,)
+        """Return the killing of one, once all of them write; Spark is left alone, for its start is not cheap."""
+        journals = self.home.folder.glob("*.journal")
+        write = Counter(one.name.rpartition("-")[0] for one in journals if one.stat().st_size)
+        ready = all(write[name] == self._started[name] for name in self._writers)
+        return (self._kill_writer,) if ready and SPARK_WRITER not in self._writers else ()
 
     def judge(self) -> None:
         watch, seen = self._watch, self.seen
@@ -107,11 +115,15 @@ class OnDelta(Lab):
         for commit in self._commits():
             seen.count(is_rewrite=is_rewrite(commit), size=sum(add["size"] for add in commit.files("add")))
 
+    def _start(self, name: str) -> None:
+        self.home.start_writer(name)
+        self._started[name] += 1
+
     def _commits(self) -> list[Commit]:
         return [commit for log in self._watch.logs.values() for commit in log.commits]
 
     def _kill_writer(self) -> None:
         name = self.random.choice(self._writers)
         self.home.kill(name)
-        self.home.start_writer(name)
+        self._start(name)
         self.seen.faults["writer killed"] += 1

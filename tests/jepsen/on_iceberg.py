@@ -97,6 +97,9 @@ class OnIceberg(Lab):
         reader = self.random.choice(list(self._readers))
         self._compare(self._newest(), reader)
 
+    def statements(self) -> int:
+        return sum(writer.lost.total() + writer.done.total() for writer in self._writers)
+
     def rewrites(self) -> int:
         return self.seen.rewrites
 
@@ -116,7 +119,7 @@ class OnIceberg(Lab):
         self.seen.broken = len(self._broken)
         self.seen.samples = [*self._samples, *self._broken][:SAMPLES]
         self.seen.aborted = sum(writer.lost.total() for writer in self._writers)
-        self.seen.statements = self.seen.aborted + sum(writer.done.total() for writer in self._writers)
+        self.seen.statements = self.statements()
 
     def _newest(self) -> Table:
         """Load the table, and note snapshots before anyone expires them."""
