@@ -24,11 +24,15 @@ def machine() -> dict[str, Any]:
     }
 
 
+def cpu_s(*processes: psutil.Process) -> float:
+    """Return the CPU seconds that processes have used."""
+    return float(sum(times.user + times.system for times in (one.cpu_times() for one in processes)))
+
+
 def tree_cpu_s(pid: int) -> float:
     """Return the CPU seconds of a process and of those that it has started; 0 if it is gone."""
     try:
         first = psutil.Process(pid)
-        times = [one.cpu_times() for one in (first, *first.children(recursive=True))]
+        return cpu_s(first, *first.children(recursive=True))
     except psutil.NoSuchProcess:
         return 0.0
-    return float(sum(one.user + one.system for one in times))

@@ -27,7 +27,7 @@ from tests.support.redis_server import RedisServer
 
 
 def seen(**more: int) -> Seen:
-    return Seen(**{"rewrites": LEAST_REWRITES, **more})
+    return Seen(**{"rewrites": LEAST_REWRITES, **more})  # type: ignore[arg-type]
 
 
 def row(*runs: Seen, control: Seen | None = None, is_ours: bool = False) -> report.Row:

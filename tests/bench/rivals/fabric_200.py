@@ -158,7 +158,7 @@ def play_side(folder: Path, name: str, merges: int, seed: int) -> Played:
     side, source = SIDES[name], Merges(seed)
     played, path = Played(side.title), table_of(folder)
     path.parent.mkdir(parents=True)
-    with started_spark(folder / "spark", driver_memory="1g", **SHUFFLE, **side.conf) as spark:
+    with started_spark(folder / "spark", driver_memory="1g", iceberg=False, **SHUFFLE, **side.conf) as spark:
         target = f"delta.`{path}`"
         spark.sql(f"CREATE TABLE {target} (id BIGINT, amount BIGINT, name STRING) USING delta").collect()
         with side.beside(spark, folder) as after:

@@ -76,6 +76,6 @@ def compactor(work: Path) -> Callable[[str], Any]:
     more = {f"{CONF}.snapshotPartitions": "1", "spark.sql.shuffle.partitions": "1"}
     work.mkdir(exist_ok=True)
     held = ExitStack()
-    spark = held.enter_context(started_spark(work, driver_memory="768m", **limits, **more))
+    spark = held.enter_context(started_spark(work, driver_memory="768m", iceberg=False, **limits, **more))
     atexit.register(held.close)
     return lambda table: spark.sql(f"OPTIMIZE delta.`{table}`").collect()

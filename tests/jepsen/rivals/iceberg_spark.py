@@ -32,17 +32,12 @@ RIVALS = (RewriteDataFiles("rewrite-data-files", "Iceberg `rewrite_data_files`",
 def compactor(work: Path) -> Callable[[str], Any]:
     """Return what compacts a table; Spark ends with this process."""
     from tests.bench.spark import started_spark
+    from tests.support.iceberg_rest_lake import spark_conf
 
-    options = json.loads(os.environ[CATALOG])
-    conf = {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        **{f".{name}": options[name] for name in ("type", "uri", "token")},
-        ".cache-enabled": "false",
-    }
+    conf = spark_conf(json.loads(os.environ[CATALOG]))
     work.mkdir(exist_ok=True)
     held = ExitStack()
-    catalog = {f"spark.sql.catalog.lake{name}": value for name, value in conf.items()}
-    spark = held.enter_context(started_spark(work, driver_memory="768m", iceberg=True, **catalog))
+    spark = held.enter_context(started_spark(work, driver_memory="768m", iceberg=True, **conf))
     atexit.register(held.close)
     sizes = f"map('min-input-files', '2', 'target-file-size-bytes', '{TARGET_BYTES}')"
     call = "CALL lake.system.rewrite_data_files(table => '{table}', options => {sizes})"
