@@ -77,7 +77,7 @@ class Lab:
         raise NotImplementedError
 
     def rewrites(self) -> int:
-        """Return how many commits of a compactor were looked at."""
+        """Return how many commits of a compactor there are, as of the last look."""
         raise NotImplementedError
 
     def faults_of_writers(self) -> Sequence[Callable[[], None]]:
