@@ -16,8 +16,8 @@ from typing import Any
 from tests.jepsen.rival import BY_SPARK, TARGET_BYTES, AbsentError, Looping, Place, Rival
 
 CONF = "spark.databricks.delta"
-SMALL_FILES = 8
-"""Files from which on auto compaction runs: as few as Lakewright merges, not 50."""
+SMALL_FILES = 2
+"""Files from which on auto compaction runs: as few as Lakewright merges here, not 50."""
 
 
 def _version() -> str:
