@@ -10,6 +10,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from tests.support.redis_server import RedisServer
 
 SECONDS = 110.0
 """Of one run: with two controls and a few repetitions, all rivals take half an hour."""
+ERROR_CHARS = 200
 
 
 def main() -> int:
@@ -57,21 +59,21 @@ def main() -> int:
     return int(bool(failed))
 
 
-def examined(rival: Rival, run: "partial[Seen]", controls: dict[str, Seen]) -> Row:
+def examined(rival: Rival, run: Callable[..., Seen], controls: dict[str, Seen]) -> Row:
     """Return the row of a rival: run the control of its writers unless that was done, and repeat a run with harm."""
+    row = row_of(rival)
     try:
-        version = rival.version()
-    except AbsentError as why:
-        row = row_of(rival, Seen())
-        row.absent = str(why)
-        return row
-    if rival.writers not in controls:
-        controls[rival.writers] = run(None, rival.writers)
-    row = row_of(rival, controls[rival.writers])
-    row.version = version
-    row.runs.append(run(rival, rival.writers))
-    if row.runs[0].harms:
+        row.version = rival.version()
+        if rival.writers not in controls:
+            controls[rival.writers] = run(None, rival.writers)
+        row.control = controls[rival.writers]
         row.runs.append(run(rival, rival.writers))
+        if row.runs[0].harms:
+            row.runs.append(run(rival, rival.writers))
+    except AbsentError as why:
+        row.absent = str(why)
+    except (AssertionError, RuntimeError) as problem:  # What is waited for in vain.
+        row.absent = "" if row.runs else f"it did not run: {problem}"[:ERROR_CHARS]
     return row
 
 

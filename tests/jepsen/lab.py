@@ -92,12 +92,20 @@ class Lab:
         began = time.monotonic()
         due = [(number + self.random.random()) * seconds / FAULTS for number in range(FAULTS)]
         while (elapsed := time.monotonic() - began) < seconds or (self._is_idle and elapsed < LONGEST * seconds):
-            self.home.start_again()
+            self._start_again()
             self.look()
             if due and elapsed > due[0]:
                 due.pop(0)
                 self._harm()
             time.sleep(CHECK_S)
+
+    def _start_again(self) -> None:
+        """Start again what ended by itself."""
+        self.home.start_again()
+        for name in self.workers:
+            if self.rival and not self.home.running[name].alive:
+                self.rival.start_again(self.place, name)
+                self.seen.faults["compactor ended by itself"] += 1
 
     @property
     def _is_idle(self) -> bool:

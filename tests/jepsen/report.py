@@ -90,14 +90,13 @@ class Row:
         }
 
 
-def row_of(rival: Rival, control: Seen) -> Row:
+def row_of(rival: Rival) -> Row:
     """Return the row of a rival without runs."""
     return Row(
         rival.title,
         is_ours=rival.is_ours,
         measures_cpu=rival.writers != BY_SPARK,
         rewrites=rival.rewrites,
-        control=control,
     )
 
 

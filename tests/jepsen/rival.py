@@ -106,14 +106,17 @@ class Looping(Rival):
         names = [f"compactor_{number}" for number in range(self.processes)]
         for number, name in enumerate(names):
             self._start(place, name, seed + number)
-        until(f"{self.title} is ready", lambda: all(self.is_ready(place, name) for name in names), seconds=120)
+        until(
+            f"{self.title} is ready",
+            lambda: all(place.home.raise_if_ended(name) or self.is_ready(place, name) for name in names),
+            seconds=120,
+        )
         return names
 
     def start_again(self, place: "Place", name: str) -> None:
         self._start(place, name, len(place.home.stack.processes))
 
     def is_ready(self, place: "Place", name: str) -> bool:
-        place.home.raise_if_ended(name)
         return (place.home.folder / f"{name}.ready").exists()
 
     def failures(self, log: str) -> Counter[str]:

@@ -76,6 +76,14 @@ def test_a_rival_that_is_missing_is_a_row_that_says_so() -> None:
     assert (lines[-1].count("|"), "it is not installed" in lines[-1]) == (len(HEAD) + 1, True)
 
 
+def test_a_rival_that_does_not_start_is_a_row_that_says_so() -> None:
+    def run(*_: object) -> Seen:
+        raise RuntimeError("compactor_0 ended")
+
+    row = examined(Doubling("d", "A compactor", module=""), run, {})
+    assert "it did not run: compactor_0 ended" in table([row])
+
+
 def test_each_rival_has_a_name_of_its_own_and_ours_comes_first() -> None:
     rivals = known()
     assert len({rival.name for rival in rivals}) == len(rivals)
