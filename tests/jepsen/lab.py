@@ -32,6 +32,7 @@ class Lab:
         self.seen = Seen()
         self.workers: list[str] = []
         self._begun_s: dict[str, float] = {}
+        self._killed_at = 0
 
     def run(self, seconds: float) -> Seen:
         """Run everything; processes are ended whatever happens."""
@@ -113,11 +114,15 @@ class Lab:
         return self.statements() < LEAST_STATEMENTS or self.rewrites() < rewrites
 
     def _harm(self) -> None:
-        """Harm a writer or a worker; workers are left alone until all of them work, for they would only start."""
+        """Harm a writer or a worker.
+
+        Workers are left alone until all of them work, and are not killed again before a rewrite: they would only start.
+        """
         kinds = [*self.faults_of_writers()]
         rival = self.rival
         if rival and self.workers and all(rival.is_ready(self.place, name) for name in self.workers):
-            kinds += [self._kill_worker, self._freeze_worker]
+            kinds += [self._freeze_worker]
+            kinds += [self._kill_worker] if self.rewrites() > self._killed_at or not rival.rewrites else []
         if kinds:
             self.random.choice(kinds)()
 
@@ -125,6 +130,7 @@ class Lab:
         assert self.rival is not None
         name = self.random.choice(self.workers)
         self.seen.cpu_s += self._used_s(name) - self._begun_s.pop(name, 0.0)
+        self._killed_at = self.rewrites()
         self.home.kill(name)
         self.rival.start_again(self.place, name)
         self.seen.faults["compactor killed"] += 1
