@@ -1,5 +1,6 @@
 """What a run of all rivals has shown: which findings count, and the table of results."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,10 +32,19 @@ class Row:
     absent: str = ""
 
     @property
+    def seen(self) -> Counter[str]:
+        """In how many runs each kind of harm was seen."""
+        return Counter(harm for run in self.runs for harm in run.harms)
+
+    @property
     def findings(self) -> frozenset[str]:
         """Kinds of harm that count: two runs show them, and the control does not."""
-        shown = [run.harms for run in self.runs]
-        return frozenset(harm for harm in HARMS if sum(harm in one for one in shown) > 1) - self.control.harms
+        return frozenset(harm for harm, runs in self.seen.items() if runs > 1) - self.control.harms
+
+    @property
+    def is_open(self) -> bool:
+        """Whether harm was seen that one more run may show to be a finding."""
+        return bool(self.seen.keys() - self.findings - self.control.harms)
 
     @property
     def fails(self) -> bool:
@@ -51,13 +61,10 @@ class Row:
         """What is said of its harm."""
         if self.absent:
             return self.absent
-        seen = frozenset[str]().union(*(run.harms for run in self.runs))
-        kinds = {
-            f"in {len(self.runs)} runs of one seed, not in the control": self.findings,
-            "also without a compactor": seen & self.control.harms,
-            f"in one run of {len(self.runs)}": seen - self.findings - self.control.harms,
-        }
-        parts = [f"{', '.join(sorted(harms))}: {text}" for text, harms in kinds.items() if harms]
+        parts = []
+        for harm, runs in sorted(self.seen.items()):
+            control = "also without a compactor" if harm in self.control.harms else "not without a compactor"
+            parts.append(f"{harm} in {runs} of {len(self.runs)} runs of one seed, {control}")
         parts += [f"fewer than {LEAST_REWRITES} rewrites, which proves little"] if self.is_idle else []
         return "; ".join(parts) or "none"
 

@@ -39,9 +39,11 @@ def test_a_harm_is_a_finding_where_two_runs_show_it_and_the_control_does_not(har
     harmed = seen(**{harm: 3})
     assert row(harmed, harmed).findings == {harm}
     assert row(harmed, seen()).findings == frozenset()
-    assert "in one run of 2" in row(harmed, seen()).finding
+    assert f"{harm} in 1 of 2 runs" in row(harmed, seen()).finding
+    assert [one.is_open for one in (row(harmed, seen()), row(harmed, harmed), row(seen()))] == [True, False, False]
     assert row(harmed, harmed, control=harmed).findings == frozenset()
     assert "also without a compactor" in row(harmed, harmed, control=harmed).finding
+    assert not row(harmed, control=harmed).is_open
     assert row(seen()).finding == "none"
 
 
