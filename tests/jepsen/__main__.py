@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.machine import keep, machine
-from tests.bench.rivals.page import write_section
+from tests.bench.rivals.page import where_of, write_section
 from tests.jepsen.on_delta import OnDelta
 from tests.jepsen.on_iceberg import OnIceberg
 from tests.jepsen.report import Row, row_of, table
@@ -45,14 +45,15 @@ def main() -> int:
     asked = parser.parse_args()
     seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
     folder = Path(tempfile.mkdtemp(prefix="lakewright-jepsen-"))
-    print(f"seed {seed}, folder {folder}; {machine()}", flush=True)
+    began = machine()
+    print(f"seed {seed}, folder {folder}; {began}", flush=True)
     controls: dict[str, Seen] = {}
     once = partial(run, folder, seed, asked.seconds)
     rows = [examined(rival, once, controls) for rival in rivals if rival.name in asked.rivals]
     print(table(rows))
-    keep({**machine(), "seed": seed, "seconds": asked.seconds, "rows": [row.figures for row in rows]}, asked.json)
+    keep({**began, "seed": seed, "seconds": asked.seconds, "rows": [row.figures for row in rows]}, asked.json)
     if asked.docs:
-        where = f"{machine()['machine']}; seed {seed}, {asked.seconds:g} s for a run."
+        where = f"{where_of(began)} Seed {seed}, {asked.seconds:g} s for a run."
         write_section(asked.docs, "jepsen", f"{where}\n\n{table(rows)}")
     failed = [row.title for row in rows if row.fails]
     print(f"harm by {', '.join(failed)}; everything is kept in {folder}" if failed else "no harm by ours")

@@ -12,7 +12,7 @@ from types import ModuleType
 from tests.bench.limits import exit_code
 from tests.bench.machine import keep, machine
 from tests.bench.rivals import fabric_200
-from tests.bench.rivals.page import write_section
+from tests.bench.rivals.page import where_of, write_section
 
 PARTS: dict[str, ModuleType] = {"fabric-200": fabric_200}
 """A part has `arguments(parser)`, and `play(folder, asked)`, which returns a `Result`."""
@@ -34,7 +34,7 @@ def main() -> int:
     keep({**began, "name": asked.name, **result.figures}, asked.json)
     if asked.docs:
         goals = "\n".join(f"- {str(goal).capitalize()}" for goal in result.goals)
-        where = f"{began['machine']}, load {began['load_average_at_start']} at the start. {result.setting}"
+        where = f"{where_of(began)} {result.setting}"
         write_section(asked.docs, asked.name, f"{where}\n\n{result.table}\n\n{goals}", result.picture)
     return exit_code(result.goals)
 

@@ -1,8 +1,9 @@
 """docs/rivals.md: each bench replaces its own section, and leaves the others and the prose."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 PICTURES = "pictures"
 
@@ -26,6 +27,11 @@ def write_section(page: Path, name: str, text: str, picture: str = "") -> None:
     if found != 1:
         raise ValueError(f"{page} has no section {name}: write its marks {begin} and {end} there")
     page.write_text(made, encoding="utf-8")
+
+
+def where_of(began: Mapping[str, Any]) -> str:
+    """Return what `machine()` found when a bench began, as a sentence."""
+    return f"{began['machine']}, load {began['load_average_at_start']} when it began."
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
