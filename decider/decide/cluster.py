@@ -11,7 +11,7 @@ from decider.decide.table_action import TableProposal
 from shared.jobs.payload import CLUSTER
 from shared.layout.clustered_files import ClusterReason
 from shared.layout.eligibility import DecisionReason
-from shared.policy.policy import Policy
+from shared.policy.policy import ClusterMode, Policy
 from shared.queue.model import TimerChange
 
 
@@ -24,7 +24,7 @@ class ClusterAction:
 
     def is_on(self, policy: Policy) -> bool:
         """Return whether the owner switched it on."""
-        return policy.cluster
+        return policy.cluster is not ClusterMode.OFF
 
     def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:  # noqa: ARG002 - the protocol's
         """Propose a run where the files that are not clustered are worth it."""

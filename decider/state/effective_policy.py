@@ -16,7 +16,7 @@ from shared.errors import InvalidInput
 from shared.formats.registry import support_of
 from shared.jobs.payload import CLUSTER, INDEX
 from shared.policy.names import MANUAL, QBEAST_SWITCH
-from shared.policy.policy import MIB, Policy, PolicyLayer, PropertyIssue, apply
+from shared.policy.policy import MIB, ClusterMode, Policy, PolicyLayer, PropertyIssue, apply
 from shared.policy.properties import read_properties
 from shared.policy.refused_properties import INDEX_PROPERTIES
 from shared.refusals import Refusal
@@ -117,7 +117,7 @@ class PolicyDefaults:
         """
         found, refusal = self._resolved(table, configuration, last_good), log_status.refusal
         support = support_of(log_status.format)
-        if refusal is not None and CLUSTER in refusal.allows and found.policy.cluster:
+        if refusal is not None and CLUSTER in refusal.allows and found.policy.cluster is not ClusterMode.OFF:
             found, support = _clustered(found, refusal), limited_to(support, refusal.allows, "clustered")
             refusal = None
         elif refusal is not None and INDEX in refusal.allows:

@@ -15,12 +15,12 @@ from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
-from shared.policy.policy import MIB, DmlPolicy, Policy
+from shared.policy.policy import MIB, ClusterMode, DmlPolicy, Policy
 from shared.queue.model import TimerChange
 from tests.support.decisions import context_of
 
 KINDS = "cluster vacuum checkpoint"
-POLICY = Policy(cluster=True).with_traits(is_clustered=True, job_kinds=KINDS)
+POLICY = Policy(cluster=ClusterMode.ON).with_traits(is_clustered=True, job_kinds=KINDS)
 DUE = ClusteredFiles(10, 10 * MIB, 20 * MIB)
 TIMER = Trigger(7, TriggerSource.TIMER)
 
@@ -64,7 +64,7 @@ def test_a_table_with_many_small_files_gets_no_other_rewrite() -> None:
     trigger = Trigger(7, TriggerSource.DATA_CHANGE)
     made = evaluate_each(context_of(POLICY), WHOLE_TABLE, stats, trigger, ACTIONS)
     assert {one.reason for one in made} == {Reason.CLUSTERED_TABLE}
-    plain = evaluate_each(context_of(Policy(cluster=True)), WHOLE_TABLE, stats, trigger, ACTIONS)
+    plain = evaluate_each(context_of(Policy(cluster=ClusterMode.ON)), WHOLE_TABLE, stats, trigger, ACTIONS)
     assert plain[0].prediction is not None
 
 
@@ -79,7 +79,7 @@ def test_a_table_with_many_small_files_gets_no_other_rewrite() -> None:
 def test_a_run_waits_for_merge_update_and_delete_as_the_owner_wants(
     dml: DmlPolicy, verdict: DecisionKind, reason: Reason | ClusterReason
 ) -> None:
-    policy = Policy(cluster=True, dml_policy=dml).with_traits(is_clustered=True, job_kinds=KINDS)
+    policy = Policy(cluster=ClusterMode.ON, dml_policy=dml).with_traits(is_clustered=True, job_kinds=KINDS)
     busy: DecisionContext = context_of(policy, busy_ratio=Fraction(1, 2))
     made = evaluate_table(busy, signals(DUE), TIMER, CLUSTER_ACTION)
     assert (made.verdict, made.reason) == (verdict, reason)

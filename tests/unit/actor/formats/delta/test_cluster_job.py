@@ -17,7 +17,7 @@ from shared.errors import Conflict, Corrupt, Difference, OtherTable, RefusedFile
 from shared.jobs.cluster_options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy.policy import MIB, Policy
+from shared.policy.policy import MIB, ClusterMode, Policy
 from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeFooters, FakeScala, FakeSession, FakeSessions, FakeTable
@@ -25,7 +25,7 @@ from tests.support.fake_delta_table import METADATA, add, remove
 from tests.support.local_vacuum import Control
 
 CLUSTERED = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}
-POLICY = Policy(cluster=True, target_bytes=1 << 20).with_traits(is_clustered=True)
+POLICY = Policy(cluster=ClusterMode.ON, target_bytes=1 << 20).with_traits(is_clustered=True)
 CUBE = {CUBE_TAG: "c"}
 
 
