@@ -229,7 +229,9 @@ def _stopped(found: EffectivePolicy) -> EffectivePolicy:
 
 
 def _clustered(found: EffectivePolicy, refusal: Refusal) -> EffectivePolicy:
-    note = f"{refusal.reason}, so no exact rewrite touches it: Delta's own OPTIMIZE clusters it"
+    in_cells = found.policy.cluster is ClusterMode.CELLS
+    how = "rewrites keep it in cells" if in_cells else "Delta's own OPTIMIZE clusters it"
+    note = f"{refusal.reason}, so no other rewrite touches it: {how}"
     return replace(found, policy=found.policy.with_traits(is_clustered=True), notes=(*found.notes, note))
 
 

@@ -9,8 +9,8 @@ from shared.typed_json import JsonObject
 class ClusterOptions(JsonObject):
     """Options of one run.
 
-    force: a person requested it, so it runs whatever share of the bytes is not clustered, and a table in cells is worked
-    on until nothing is due. commit_bytes: what a commit brings, where that is known.
+    force: a person requested it, so it runs whatever share of the bytes is not clustered, and on a table in cells until
+    nothing is due. commit_bytes: what a commit brings, where that is known.
     """
 
     force: bool = False

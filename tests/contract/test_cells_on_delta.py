@@ -1,9 +1,9 @@
-"""Tables in cells on real Delta: rows stay as they are, runs are bounded, and others' statements leave our files alone."""
+"""Tables in cells on real Delta: rows stay as they are, runs are bounded, and others leave our files alone."""
 
 import pytest
 
 from actor.formats.delta.cell_columns import CellColumn
-from tests.support.cells_table import POLICY, CellsTable
+from tests.support.cells_table import CellsTable
 from tests.support.delta_lab import DeltaLab
 
 pytestmark = pytest.mark.spark

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta.log import TableLog
 from actor.formats.delta.job_table import JobTable
+from actor.formats.delta.log import TableLog
 from actor.formats.qbeast.delta_index import DeltaIndex
 from actor.formats.qbeast.index_job import IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actor.formats.delta.cell_columns import CellColumn, box_of
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.cell_columns import CellColumn, box_of
 from actor.ports import TableJob, TableJobOutcome
 from shared.jobs.cluster_options import ClusterOptions
 from shared.jobs.payload import CLUSTER

@@ -94,15 +94,12 @@ class CellColumn:
 
     def _below(self, at: int) -> str:
         if self.type == "string":
-            if at >= 1 << 8 * TEXT_BYTES:
-                return "true"
-            return f"{self.value} < X'{max(0, at).to_bytes(TEXT_BYTES).rstrip(bytes(1)).hex()}'"
+            least = min(max(0, at), (1 << 8 * TEXT_BYTES) - 1).to_bytes(TEXT_BYTES).rstrip(bytes(1))
+            return f"{self.value} < X'{least.hex()}'"
         if self.type in _FLOATS:
-            if at > _INFINITY:
-                return f"NOT isnan({self.value})"
-            bits = max(at, -_INFINITY)
+            bits = min(max(at, -_INFINITY), _INFINITY)
             (bound,) = struct.unpack(">d", struct.pack(">q", bits if bits >= 0 else -bits - _SIGN))
-            return f"{self.value} < DOUBLE('{bound!r}')"
+            return f"NOT isnan({self.value})" if at > _INFINITY else f"{self.value} < DOUBLE('{bound!r}')"
         if self.type.startswith("decimal"):
             scale = int(self.type.rstrip(")").rpartition(",")[2])
             at = -(-at // 10 ** (DECIMAL_DIGITS - scale))
@@ -129,21 +126,21 @@ def box_of(columns: Sequence[CellColumn], logged: LoggedFile) -> Box:
 
 
 def cell_columns(
-    paths: Iterable[ColumnPath], metadata: Mapping[str, Any], indexed: Mapping[str, Any], location: str
+    paths: Iterable[ColumnPath], metadata: Mapping[str, Any], statistics: Mapping[str, Any], location: str
 ) -> tuple[CellColumn, ...]:
     """Return the clustering columns of a table, by the paths in its files.
 
-    metadata: fields of its `metaData` action. indexed: schema of the minima that its writers note. Raises RefusedFiles
+    metadata: fields of its `metaData` action. statistics: schema of those that its writers note. Raises RefusedFiles
     for a column without bounds: every file would lie at the root again and again.
     """
     schema = json.loads(metadata["schemaString"])
-    return tuple(_column(path, schema, indexed, location) for path in paths)
+    return tuple(_column(path, schema, statistics, location) for path in paths)
 
 
-def _column(path: ColumnPath, schema: Mapping[str, Any], indexed: Mapping[str, Any], location: str) -> CellColumn:
-    fields, noted = _fields(schema, path), _fields(indexed, path)
+def _column(path: ColumnPath, schema: Mapping[str, Any], statistics: Mapping[str, Any], location: str) -> CellColumn:
+    fields, noted = _fields(schema, path), _fields(statistics, ("minValues", *path))
     kind = fields[-1]["type"] if len(fields) == len(path) else None
-    if len(noted) < len(path) or not isinstance(kind, str) or not is_sortable(kind):
+    if len(noted) <= len(path) or not isinstance(kind, str) or not is_sortable(kind):
         named = ".".join(field["name"] for field in fields) or ".".join(path)
         raise RefusedFiles(
             f"the table at {location} is not kept in cells: its writers note no minima and maxima of {named!r}, a "

@@ -6,51 +6,26 @@ Other than the statement, a run rewrites as many bytes whatever the table's size
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from actor.formats.delta.actions import LoggedFile, read_paths
-from actor.formats.delta.cell_columns import CellColumn, box_of, cell_columns
-from actor.formats.delta.cell_writer import PROVIDER, CellWriter
+from actor.formats.delta.actions import read_paths
+from actor.formats.delta.cell_columns import cell_columns
+from actor.formats.delta.cell_plan import CellPlan
+from actor.formats.delta.cell_writer import CellWriter
 from actor.formats.delta.clustered_table import clustering_columns, clustering_not_wanted
 from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.written_group import WrittenGroup
 from actor.ports import TableJobOutcome
 from shared.errors import Conflict
 from shared.jobs.cluster_options import ClusterOptions
-from shared.layout.cells.operations import BoxedFile, CellSizes
-from shared.layout.cells.runs import CellRun, plan_run, sizes_of_run
-from shared.layout.cells.tags import CELL_TAG, decode_cell
-from shared.layout.cells.tree import tree_of
+from shared.layout.cells.operations import CellSizes
+from shared.layout.cells.runs import CellRun, sizes_of_run
+from shared.layout.cells.tags import CELL_TAG
 from shared.layout.commit_metadata import CommitMetadata
 from shared.table import Snapshot
 
 CONFLICTS = 3
 """Times that others may take files of a run, or delete rows of them, before the job ends; each time it plans again."""
-
-_TAKEN_OVER = (None, "liquid", PROVIDER)
-"""Providers of files that are put into cells: whoever else clusters files here, they are theirs."""
-
-Boxed = Mapping[LoggedFile, BoxedFile]
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A run on the files that have a place."""
-
-    columns: tuple[CellColumn, ...]
-    files: Boxed
-    sizes: CellSizes
-
-    def run(self) -> CellRun:
-        cells = {file.cell for file in self.files.values() if file.cell is not None}
-        return plan_run(tree_of(cells, len(self.columns)), tuple(self.files.values()), self.sizes)
-
-    def after(self, written: WrittenGroup) -> "_Plan":
-        """Return the plan of what is due once a group is committed."""
-        gone = set(written.live.inputs)
-        kept = {logged: boxed for logged, boxed in self.files.items() if logged not in gone}
-        return replace(self, files={**kept, **_boxed(written.outputs, self.columns)})
 
 
 @dataclass(slots=True)
@@ -85,7 +60,7 @@ class CellJob:
             if self._is_last(plan.sizes):
                 return self._outcome(snapshot)
 
-    def _plan(self, snapshot: Snapshot) -> _Plan:
+    def _plan(self, snapshot: Snapshot) -> CellPlan:
         table = self.table
         location, live = table.job.location, table.live
         table.boundary.check_files(location, snapshot.files)
@@ -93,21 +68,14 @@ class CellJob:
         columns = cell_columns(
             clustering_columns(table.scala, table.found, location),
             json.loads(table.shape.stored.metadata_json)["metaData"],
-            _minima(json.loads(table.found.statsSchema().json())),
+            json.loads(table.found.statsSchema().json()),
             location,
         )
-        files = _boxed([one for one in live if json.loads(one.json).get("clusteringProvider") in _TAKEN_OVER], columns)
-        return _Plan(columns, files, self._sizes(files))
+        policy, options = table.job.policy, ClusterOptions.decode(table.job.options)
+        sizes = sizes_of_run(policy.target_bytes, options.commit_bytes, policy.max_bytes_per_job)
+        return CellPlan.of(columns, live, sizes, policy.max_bytes_per_job)
 
-    def _sizes(self, files: Boxed) -> CellSizes:
-        """Return the sizes of a run; it holds the largest file at least, as far as a job may rewrite that much."""
-        policy, options = self.table.job.policy, ClusterOptions.decode(self.table.job.options)
-        most = policy.max_bytes_per_job
-        sizes = sizes_of_run(policy.target_bytes, options.commit_bytes, most)
-        largest = max((file.size_bytes for file in files.values()), default=0)
-        return replace(sizes, run_bytes=min(most, max(sizes.run_bytes, largest)))
-
-    def _carry_out(self, plan: _Plan, run: CellRun) -> None:
+    def _carry_out(self, plan: CellPlan, run: CellRun) -> None:
         table, control = self.table, self.table.control
         taken = {one.file.key for operation in run.operations for one in operation.files}
         inputs = [logged for logged in plan.files if logged.key in taken]
@@ -121,7 +89,7 @@ class CellJob:
                 mode=table.job.kind,
                 started_ms=started_ms,
                 traceparent=table.job.trace or None,
-                left_bytes=plan.after(written).run().due_bytes,
+                left_bytes=plan.after(written.live.inputs, written.outputs).run().due_bytes,
                 settled_files=len(new),
                 settled_bytes=sum(file.size_bytes for file in new),
             )
@@ -130,9 +98,7 @@ class CellJob:
         control.may_change()
         version, written = table.rewrite(
             inputs,
-            lambda snapshot, tasks, proofs: CellWriter(
-                table.scala, snapshot, tasks, proofs, plan.columns, run.operations, plan.files, plan.sizes
-            ),
+            lambda snapshot, tasks, proofs: CellWriter(table.scala, snapshot, tasks, proofs, plan, run.operations),
             mark,
         )
         self._commits.append(version)
@@ -149,18 +115,3 @@ class CellJob:
     def _outcome(self, snapshot: Snapshot, reason: str = "") -> TableJobOutcome:
         commits, figures = tuple(self._commits), dict(self._figures)
         return TableJobOutcome(snapshot.version, snapshot.metadata, commits, figures, reason="" if commits else reason)
-
-
-def _boxed(files: Sequence[LoggedFile], columns: Sequence[CellColumn]) -> Boxed:
-    paths = [column.path for column in columns]
-    return {
-        logged: BoxedFile(logged.file, box_of(columns, logged), decode_cell(logged.file.tags.get(CELL_TAG, ""), paths))
-        for logged in files
-    }
-
-
-def _minima(statistics: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the schema of the minima among that of the statistics that writers note."""
-    fields = statistics["fields"]
-    assert isinstance(fields, list)
-    return next((field["type"] for field in fields if field["name"] == "minValues"), {})

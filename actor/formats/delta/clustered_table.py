@@ -34,8 +34,8 @@ def clustering_columns(scala: DeltaScala, snapshot: Any, location: str) -> tuple
     Raises Unsupported after `CLUSTER BY NONE`, where OPTIMIZE compacts by its own rules.
     """
     domains = json.loads(scala.to_json(snapshot.domainMetadata()))
-    found = (json.loads(one["configuration"]) for one in domains if one["domain"] == _DOMAIN)
-    columns = tuple(tuple(path) for path in next(found, {}).get("clusteringColumns", ()))
+    found = [json.loads(one["configuration"]) for one in domains if one["domain"] == _DOMAIN]
+    columns = tuple(tuple(path) for one in found for path in one["clusteringColumns"])
     if not columns:
         raise Unsupported(
             f"{location} no longer has clustering columns (CLUSTER BY NONE): unset lakewright.cluster, or drop the "

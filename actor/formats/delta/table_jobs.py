@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import decode_metadata, decode_protocol
-from actor.formats.delta.checkpoint_job import CheckpointJob
 from actor.formats.delta.cell_job import CellJob
+from actor.formats.delta.checkpoint_job import CheckpointJob
 from actor.formats.delta.cluster_job import StatementJob
 from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.delta_scala import DeltaScala
@@ -76,15 +76,19 @@ class TableJobs:
         lease = self._sessions.lease(tag=job.origin.job)
         with lease as owned, self._sessions.bound(owned) as session:
             log = TableLog(self._scala, session, job.location)
-            if job.kind == VACUUM:
-                return self._vacuum(log, job, control)
-            if job.kind == CHECKPOINT:
-                return CheckpointJob(self._scala, log, job, control).run()
-            table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved)
-            if job.kind == CLUSTER:
-                return CellJob(table).run()
-            if job.kind == INDEX:
-                return IndexJob(DeltaIndex(table), self._boundary, job, control).run()
+            return self._run_on(log, job, control)
+
+    def _run_on(self, log: TableLog, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        if job.kind == VACUUM:
+            return self._vacuum(log, job, control)
+        if job.kind == CHECKPOINT:
+            return CheckpointJob(self._scala, log, job, control).run()
+        reserved = self._limits.reserved_disk_bytes
+        table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved)
+        if job.kind == CLUSTER:
+            return CellJob(table).run()
+        if job.kind == INDEX:
+            return IndexJob(DeltaIndex(table), self._boundary, job, control).run()
         raise RetryableError(f"this release runs no jobs of the kind {job.kind!r}; upgrade the actors")
 
     def _vacuum(self, log: TableLog, job: TableJob, control: TableJobControl) -> TableJobOutcome:

@@ -71,8 +71,7 @@ def _end(node: Node) -> CellOutput:
 class _Down:
     """Movement of rows down as far as both sides of a cut keep a piece, or there are two.
 
-    box: that holds all rows. piece: a number of points. rest: output of rows on a side of which the sample has no point:
-    they wait.
+    box: that holds all rows. piece: a number of points. rest: output of the rows on a side without a point, which wait.
     """
 
     box: Box

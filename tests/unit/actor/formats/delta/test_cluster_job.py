@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta.cluster_job import ClusterJob
+from actor.formats.delta.cluster_job import StatementJob
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
 from actor.ports import TableJob, TableJobOutcome
@@ -94,7 +94,7 @@ class World:
         proofreader = SimpleNamespace(check=self.compare)
         spark = (scala, Sessions(self.table), boundary, proofreader)
         parts: tuple[Any, ...] = (*spark, job, self.control, self.reserved_bytes)
-        return ClusterJob(*parts).run()
+        return StatementJob(*parts).run()
 
     @property
     def has_run(self) -> bool:
