@@ -122,7 +122,7 @@ def test_damage_in_a_checkpoint_is_reported_with_its_row() -> None:
 def test_sums_beyond_64_bits_are_exact(sizes: list[int]) -> None:
     partition = PartitionKey("{}")
     rows = [
-        dict(zip(COLUMNS.names, (f"f{n}", 0, size, 0, False, False, False, None), strict=True)) for n, size in enumerate(sizes)
+        dict(zip(COLUMNS.names, (f"f{n}", 0, size, 0, *[False] * 3, None), strict=True)) for n, size in enumerate(sizes)
     ]
     table = COLUMNS.empty_table().from_pylist(rows, schema=COLUMNS)
     head = Snapshot(0, 0, TableMetadata("t"), TableProtocol(1, 2), ())

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
-from actor.formats.delta.cell_columns import CellColumn, box_of
+from actor.formats.delta.cell_columns import CellColumn, box_of, cell_columns
+from actor.formats.delta.clustered_table import clustering_columns
+from actor.formats.delta.log import TableLog
 from actor.ports import TableJob, TableJobOutcome
 from shared.jobs.cluster_options import ClusterOptions
 from shared.jobs.payload import CLUSTER
@@ -14,10 +16,10 @@ from shared.layout.cells.tags import CELL_TAG, decode_cell
 from shared.policy.policy import KIB, ClusterMode, Policy
 from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
-from tests.support.delta_tables import live
+from tests.support.delta_tables import commit_info, live, newest
 from tests.support.local_vacuum import Control
 
-POLICY = Policy(cluster=ClusterMode.CELLS, target_bytes=16 * KIB).with_traits(is_clustered=True)
+POLICY = Policy(cluster=ClusterMode.CELLS, target_bytes=64 * KIB).with_traits(is_clustered=True)
 
 
 class CellsTable:
@@ -49,8 +51,19 @@ class CellsTable:
         """The paths of our files."""
         return {add["path"] for add in self.live() if add.get("clusteringProvider") == "lakewright"}
 
-    def cells(self, columns: Sequence[CellColumn]) -> list[tuple[Box | None, Box]]:
+    def columns(self) -> tuple[CellColumn, ...]:
+        """The clustering columns, as an actor reads them."""
+        engine, location = self.lab.engine, self.path.as_uri()
+        with engine._sessions.lease(tag="test") as owned, engine._sessions.bound(owned) as session:
+            log = TableLog(engine._scala, session, location)
+            found = log.snapshot()
+            metadata = json.loads(log.shape(found).metadata_json)["metaData"]
+            statistics = json.loads(found.statsSchema().json())
+            return cell_columns(clustering_columns(engine._scala, found, location), metadata, statistics, location)
+
+    def cells(self) -> list[tuple[Box | None, Box]]:
         """The cell that each of our files names, and its own box."""
+        columns = self.columns()
         paths = [column.path for column in columns]
         ours = [add for add in self.live() if CELL_TAG in (add.get("tags") or {})]
         return [
@@ -58,14 +71,15 @@ class CellsTable:
             for add in ours
         ]
 
-    def require_lawful(self, columns: Sequence[CellColumn]) -> int:
+    def require_lawful(self) -> int:
         """Check that each of our files lies in its cell; return the number of cells."""
-        found = self.cells(columns)
+        found = self.cells()
         assert all(holds(cell, box) for cell, box in found if cell is not None)
         return len({cell for cell, _ in found if cell is not None})
 
+    def told(self) -> Mapping[str, Any]:
+        """What the newest commit says of the run that made it."""
+        return json.loads(commit_info(self.path, newest(self.path))["userMetadata"])["lakewright"]
+
     def digest(self) -> Any:
         return self.lab.digest(str(self.path))
-
-    def statistics(self) -> list[Mapping[str, Any]]:
-        return [json.loads(add["stats"]) for add in self.live()]
