@@ -26,11 +26,8 @@ def test_runs_are_exact_and_bounded_come_to_rest_and_others_leave_our_files_alon
     assert once.figures["bytes_replaced"] <= 2 * POLICY.target_bytes
     assert once.figures["groups_proofread_by_rows"] == 1
     told = table.told()
-    assert (told["mode"], told["left_bytes"] > 0, told["settled_files"]) == (
-        "cluster",
-        True,
-        len(table.live()) - len(table.ours()),
-    )
+    assert (told["mode"], told["settled_files"]) == ("cluster", len(table.live()) - len(table.ours()))
+    assert told["left_bytes"] > 0
     done = table.run(force=True)
     assert len(done.commits) > 1
     assert done.figures["bytes_replaced"] <= len(done.commits) * 2 * POLICY.target_bytes
@@ -68,19 +65,26 @@ def test_runs_are_exact_and_bounded_come_to_rest_and_others_leave_our_files_alon
 VALUES = {
     "floats": (
         {"x": "DOUBLE", "y": "FLOAT", "t": "STRING"},
-        "CASE id % 20 WHEN 0 THEN DOUBLE('NaN') WHEN 1 THEN null WHEN 2 THEN DOUBLE('Infinity') WHEN 3 THEN "
-        "-DOUBLE('Infinity') WHEN 4 THEN -0.0D ELSE rand(1) - 0.5 END x; CAST(IF(id % 9 = 0, null, rand(2)) AS FLOAT) y; "
-        "uuid() t",
+        """
+        CASE id % 20 WHEN 0 THEN DOUBLE('NaN') WHEN 1 THEN null WHEN 2 THEN DOUBLE('Infinity')
+            WHEN 3 THEN -DOUBLE('Infinity') WHEN 4 THEN -0.0D ELSE rand(1) - 0.5 END x;
+        CAST(IF(id % 9 = 0, null, rand(2)) AS FLOAT) y; uuid() t
+        """,
     ),
     "texts and decimals": (
         {"x": "STRING", "y": "DECIMAL(38,20)", "t": "STRING"},
-        "CASE WHEN id % 10 < 3 THEN concat(repeat('ä', 40), id) WHEN id % 10 = 3 THEN null WHEN id % 10 = 4 THEN '' ELSE "
-        "uuid() END x; CAST(rand(2) AS DECIMAL(38,20)) * IF(id % 2 = 0, -7, 5) / 3 y; uuid() t",
+        """
+        CASE WHEN id % 10 < 3 THEN concat(repeat('ä', 40), id) WHEN id % 10 = 3 THEN null WHEN id % 10 = 4 THEN ''
+            ELSE uuid() END x;
+        CAST(rand(2) * IF(id % 2 = 0, -7, 5) + id / 7 AS DECIMAL(38,20)) y; uuid() t
+        """,
     ),
     "times": (
         {"x": "TIMESTAMP", "y": "DATE", "t": "STRING"},
-        "IF(id % 7 = 0, null, timestamp_micros(CAST(1700000000000000 + rand(1) * 20000 AS BIGINT))) x; "
-        "IF(id % 3 = 0, DATE'1969-12-31', date_add(DATE'2020-01-01', CAST(rand(2) * 300 AS INT))) y; uuid() t",
+        """
+        IF(id % 7 = 0, null, timestamp_micros(CAST(1700000000000000 + rand(1) * 20000 AS BIGINT))) x;
+        IF(id % 3 = 0, DATE'1969-12-31', date_add(DATE'2020-01-01', CAST(rand(2) * 300 AS INT))) y; uuid() t
+        """,
     ),
     "equal keys": ({"x": "INT", "y": "STRING", "t": "STRING"}, "7 x; CAST(null AS STRING) y; uuid() t"),
 }
@@ -90,7 +94,7 @@ VALUES = {
 def test_every_value_has_its_place(lab: DeltaLab, kind: str) -> None:
     kinds, values = VALUES[kind]
     table = CellsTable(lab, kinds, ("x", "y"))
-    table.insert(5000, values, files=4)
+    table.insert(5000, values, files=12)
     before = table.digest()
     assert table.run(force=True).commits
     assert table.digest() == before

@@ -1,5 +1,6 @@
 """A table with CLUSTER BY: decided by what is not clustered, given to its format's own OPTIMIZE, and to no rewrite."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
+from shared.layout.cells.counts import CellFiles
+from shared.layout.cells.tags import CELL_TAG
+from shared.layout.clustered_files import ClusterReason
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import CUBE_TAG
+from shared.policy.policy import MIB, ClusterMode, Policy
+from shared.table import CommitOrigin
 from tests.support.delta_tables import HandTable, added
 from tests.support.live_decider import LiveDecider
 
@@ -19,6 +26,9 @@ CLUSTERED = {
     "writerFeatures": ["clustering", "domainMetadata", "appendOnly", "invariants"],
 }
 ON = {"lakewright.cluster": "on", "lakewright.target-file-size": "1 MiB", "lakewright.min-input-files": "8"}
+IN_CELLS = {"lakewright.cluster": "cells", "lakewright.target-file-size": "1 MiB"}
+POLICY = Policy(cluster=ClusterMode.CELLS, target_bytes=MIB)
+CUBE = {CUBE_TAG: "c"}
 URL = "/v1/tables/t"
 
 
@@ -32,16 +42,16 @@ def registered(decider: LiveDecider, path: Path, **more: Any) -> HandTable:
     return table
 
 
-def cluster(table: HandTable) -> None:
-    """Commit what OPTIMIZE does: all files become one, in a Z-cube."""
+def cluster(table: HandTable, tags: Mapping[str, str] = CUBE, **info: str) -> None:
+    """Commit what a run does: all files become one, with these tags."""
     kept = ("path", "partitionValues", "size", "tags")
     gone = [add for version in range(1, table.version + 1) for add in added(table.path, version)]
     removes = [
         {"remove": {name: add[name] for name in kept if name in add} | {"dataChange": False, "deletionTimestamp": 1}}
         for add in gone
     ]
-    cube = table.new_file(20, {}) | {"dataChange": False, "tags": {CUBE_TAG: "c"}, "size": sum(a["size"] for a in gone)}
-    table.commit([*removes, {"add": cube}])
+    output = table.new_file(20, {}) | {"dataChange": False, "tags": tags, "size": sum(a["size"] for a in gone)}
+    table.commit([*removes, {"add": output}], **info)
 
 
 def test_a_run_is_decided_when_it_is_due_and_recorded_and_no_other_rewrite_is(
@@ -150,3 +160,56 @@ def test_a_table_that_becomes_clustered_loses_its_rewrites_and_gets_its_own(
     table.commit([{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata"]}}])
     decider.tick()
     assert jobs(decider) == ["compact"]
+
+
+def test_a_table_in_cells_gets_a_run_for_what_is_new_and_for_what_the_last_one_left(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = HandTable(tmp_path / "t", protocol=CLUSTERED, configuration=IN_CELLS)
+    decider.register(table.path, "t")
+    for _ in range(10):
+        table.append(size=100_000)
+    decider.tick()
+    assert jobs(decider) == []
+    assert any("rewrites keep it in cells" in note for note in decider.get(URL)["policy"]["notes"])
+    table.append(size=100_000)
+    decider.tick()
+    assert jobs(decider) == ["cluster"]
+    made = decider.get(f"{URL}/decisions", limit=50)["decisions"]
+    assert {(one["action"], one["reason"]) for one in made} == {
+        ("compact", "clustered_table"),
+        ("cluster", "half_a_run_due"),
+    }
+    assert any("New: 11 files" in one["message"] for one in made)
+    dry = decider.post(f"{URL}/actions/cluster", {"dry_run": True}).json()
+    assert (dry["due"], dry["reason"], dry["unclustered_files"]) == (True, "half_a_run_due", 11)
+    assert dry["rewritten_bytes"] == 1_100_000
+    assert "11 files with 1100000 bytes are new" in dry["message"]
+
+    def told(left_bytes: int) -> str:
+        mark = CommitMetadata(CommitOrigin("j", 1), left_bytes=left_bytes, settled_files=0, settled_bytes=0)
+        return mark.encode()
+
+    def cells() -> CellFiles:
+        found = decider.run(decider.services.tables.states.state(decider.get(URL)["id"])).cells
+        assert found is not None
+        return found
+
+    cluster(table, {CELL_TAG: "[]"}, operation="OPTIMIZE", userMetadata=told(900_000))
+    decider.tick()
+    assert (cells().new_files, cells().left_bytes, cells().files.clustered_bytes) == (0, 900_000, 1_100_000)
+    assert decider.post(f"{URL}/actions/cluster", {"dry_run": True}).json()["reason"] == "nothing_unclustered"
+    # Less than two pieces and few files do not count, and then they do.
+    table.append(size=100_000)
+    decider.tick()
+    assert cells().need(POLICY) is ClusterReason.BELOW_RUN
+    table.append(size=100_000)
+    decider.tick()
+    assert cells().need(POLICY) is ClusterReason.HALF_A_RUN
+    before = cells()
+    table.commit([{"metaData": table.metadata(configuration={**IN_CELLS, "lakewright.fan-in": "4"})}])
+    decider.tick()
+    assert cells() == before, "counted again"
+    table.commit([{"metaData": table.metadata(configuration=ON)}])
+    decider.tick()
+    assert decider.run(decider.services.tables.states.state(decider.get(URL)["id"])).cells is None
