@@ -231,7 +231,7 @@ class Commit:
     there, empty if there is none. `added_deletes` and `removed_deletes` are delete files. `vacuum` is set on the commit
     that ends a vacuum, `deduplicated_version` on one that ends a removal of older rows: up to which all were compared.
     `superseded_files`: files beside data files that only versions before this one need. `cells`: what a run on a table
-    in cells tells, None for any other commit.
+    in cells reports, None for any other commit.
     """
 
     version: int

@@ -317,7 +317,7 @@ def _with_clustering(new: TableState, old: TableState | None, live: LiveFiles, p
     """Return the state with the files of a clustered table counted."""
     if policy.has_cells:
         known = CellFiles() if old is None or old.cells is None else old.cells
-        return replace(new, cells=known.recounted(live.clustered(in_cells=True)))
+        return replace(new, cells=known.counted_again(live.clustered(in_cells=True)))
     return replace(new, clustered=live.clustered(in_cells=False)) if policy.clusters else new
 
 

@@ -91,7 +91,7 @@ class ClusteringOrder(StrEnum):
 
 
 class ClusterMode(StrEnum):
-    """Who clusters a table with `CLUSTER BY`: nobody, its format's own OPTIMIZE, or exact rewrites into cells."""
+    """How a table with `CLUSTER BY` is clustered: not at all, by its format's own OPTIMIZE, or into cells."""
 
     OFF = "off"
     ON = "on"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from shared.errors import RefusedFiles
+from actor.formats.delta.cell_columns import CellColumn
+from shared.errors import Corrupt, RefusedFiles
 from shared.refusals import RefusalReason
 from tests.support.cells_table import POLICY, CellsTable
 from tests.support.delta_lab import DeltaLab
@@ -25,13 +26,13 @@ def test_runs_are_exact_and_bounded_come_to_rest_and_others_leave_our_files_alon
     assert (len(once.commits), table.digest()) == (1, before)
     assert once.figures["bytes_replaced"] <= 2 * POLICY.target_bytes
     assert once.figures["groups_proofread_by_rows"] == 1
-    told = table.told()
-    assert (told["mode"], told["settled_files"]) == ("cluster", len(table.live()) - len(table.ours()))
-    assert told["left_bytes"] > 0
+    report = table.report()
+    assert (report["mode"], report["settled_files"]) == ("cluster", len(table.live()) - len(table.ours()))
+    assert report["left_bytes"] > 0
     done = table.run(force=True)
     assert len(done.commits) > 1
     assert done.figures["bytes_replaced"] <= len(done.commits) * 2 * POLICY.target_bytes
-    assert (table.told()["left_bytes"], table.told()["settled_files"]) == (0, 0)
+    assert (table.report()["left_bytes"], table.report()["settled_files"]) == (0, 0)
     assert table.digest() == before
     assert table.require_lawful() > 5
     at_rest = table.run()
@@ -58,7 +59,7 @@ def test_runs_are_exact_and_bounded_come_to_rest_and_others_leave_our_files_alon
     assert {cell for cell, _ in table.cells()} == {None}, "cells of other columns are none"
     assert cells
     assert table.run(force=True).commits
-    assert (table.digest(), table.told()["left_bytes"]) == (restored, 0)
+    assert (table.digest(), table.report()["left_bytes"]) == (restored, 0)
     assert table.require_lawful() > 5
 
 
@@ -99,7 +100,7 @@ def test_every_value_has_its_place(lab: DeltaLab, kind: str) -> None:
     assert table.run(force=True).commits
     assert table.digest() == before
     assert table.require_lawful() > 2 or kind == "equal keys"
-    assert table.told()["left_bytes"] == 0
+    assert table.report()["left_bytes"] == 0
     assert table.run().commits == ()
 
 
@@ -114,20 +115,32 @@ def test_a_table_whose_writers_note_no_bounds_is_refused_before_anything_is_writ
     assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)
 
 
+def test_an_output_outside_of_its_cell_is_never_committed(lab: DeltaLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = CellsTable(lab, NUMBERS, ("a", "b"))
+    table.insert(3000, RANDOM.format(seed=1), files=4)
+    version, files = newest(table.path), set(table.path.rglob("*.parquet"))
+    below = CellColumn.below
+    monkeypatch.setattr(CellColumn, "below", lambda column, at: below(column, at + 50_000))
+    with pytest.raises(Corrupt, match="outside of its cell"):
+        table.run()
+    assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)
+
+
 def test_what_others_delete_during_a_run_has_it_planned_again(lab: DeltaLab) -> None:
     table = CellsTable(lab, NUMBERS, ("a", "b"), "'delta.enableDeletionVectors' = 'true'")
     table.insert(3000, RANDOM.format(seed=1), files=1)
     table.insert(10, RANDOM.format(seed=9))
-    control = Control()
+    control, expected = Control(), list[object]()
 
     def others(change: int) -> None:
         if change == 2:  # The files are written.
             lab.sql(f"DELETE FROM {table.name} WHERE a % 10 = 3")
             table.insert(5, RANDOM.format(seed=5))
+            expected.append(table.digest())
 
     control.before_change = others
     version = newest(table.path)
     done = table.run(control=control)
     assert done.commits == (version + 3,)
-    assert lab.sql(f"SELECT count(*) FROM {table.name} WHERE a % 10 = 3 AND t NOT IN ('')")[0][0] <= 2
-    assert {file.name for file in table.path.glob("*.parquet")} >= {add["path"] for add in table.live()}
+    assert expected == [table.digest()]
+    assert done.figures["files_written"] == len(table.ours())

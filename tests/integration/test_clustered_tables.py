@@ -206,6 +206,9 @@ def test_a_table_in_cells_gets_a_run_for_what_is_new_and_for_what_the_last_one_l
     table.append(size=100_000)
     decider.tick()
     assert cells().need(POLICY) is ClusterReason.HALF_A_RUN
+    table.commit([], userMetadata=told(0))
+    decider.tick()
+    assert cells().left_bytes == 900_000, "only a run of ours tells what is left"
     before = cells()
     table.commit([{"metaData": table.metadata(configuration={**IN_CELLS, "lakewright.fan-in": "4"})}])
     decider.tick()

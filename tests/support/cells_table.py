@@ -77,8 +77,8 @@ class CellsTable:
         assert all(holds(cell, box) for cell, box in found if cell is not None)
         return len({cell for cell, _ in found if cell is not None})
 
-    def told(self) -> Mapping[str, Any]:
-        """What the newest commit says of the run that made it."""
+    def report(self) -> Mapping[str, Any]:
+        """Return the report of the run that made the newest commit."""
         return json.loads(commit_info(self.path, newest(self.path))["userMetadata"])["lakewright"]
 
     def digest(self) -> Any:

@@ -1,4 +1,4 @@
-"""What there is to do in the cells of a Delta table, by the boxes and tags of its live files."""
+"""Plans of runs on the cells of a Delta table, by the boxes and tags of its live files."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -29,7 +29,7 @@ from shared.layout.cells.tags import CELL_TAG, encode_cell
 from shared.refusals import RefusalReason
 
 SAMPLE_ROWS = 10_000
-"""Rows of an operation that are looked at, about, to find out where all of them go."""
+"""Rows of an operation that are read, about, to find out where all of them go."""
 
 _OUTPUT, _ROW = "__lakewright_output", "__lakewright_row"
 """Columns that exist only while rows are placed."""
@@ -93,7 +93,7 @@ class CellWriter(EncodingWriter):
         values = [f"{column.text} AS c{at}" for at, column in enumerate(self._plan.columns)]
         frame = self._rows_of([self._logged[one.file.key] for one in files], stored)
         read = frame.selectExpr(self._scala.seq([*values, f"monotonically_increasing_id() AS {_ROW}"]))
-        some = read.filter(f"{_ROW} % {max(1, rows // SAMPLE_ROWS)} = 0").drop(_ROW)
+        some = read.filter(f"pmod({_ROW}, {max(1, rows // SAMPLE_ROWS)}) = 0").drop(_ROW)
         return [self._point(json.loads(row)) for row in some.toJSON().collectAsList()]
 
     def _point(self, row: Mapping[str, str]) -> Point:

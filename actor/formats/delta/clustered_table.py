@@ -1,4 +1,4 @@
-"""What may be done with a table with `CLUSTER BY`, and by which columns it is clustered."""
+"""Checks of a table with `CLUSTER BY`, and the columns that it is clustered by."""
 
 import json
 from typing import Any

@@ -34,7 +34,7 @@ FILES_IN_DRIVER = 10_000
 """Live files that are listed without a Spark job, where the log permits it."""
 
 
-class GroupWriter(Protocol):
+class JobWriter(Protocol):
     """Writes one group of files, checked."""
 
     def write(self, live: LiveGroup) -> WrittenGroup:
@@ -44,7 +44,7 @@ class GroupWriter(Protocol):
         """Return whether an executor may have ended that left a file."""
 
 
-NewWriter = Callable[[Any, ParquetTasks, Proofs], GroupWriter]
+NewWriter = Callable[[Any, ParquetTasks, Proofs], JobWriter]
 """Makes the writer of a group out of the snapshot, and what it writes and compares with."""
 
 

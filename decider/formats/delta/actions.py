@@ -212,12 +212,12 @@ _OPTIMIZE = "OPTIMIZE"
 
 
 def _cell_report(info: object) -> CellReport | None:
-    """Return what a run on a table in cells tells; a mark that was copied means nothing."""
+    """Return what a run on a table in cells reports; a mark that was copied means nothing."""
     if not isinstance(info, dict) or info.get("operation") != _OPTIMIZE:
         return None
     mark = commit_metadata.decode(info.get("userMetadata"))
-    told = () if mark is None else (mark.left_bytes, mark.settled_files, mark.settled_bytes)
-    known = [max(0, count) for count in told if count is not None]
+    counts = () if mark is None else (mark.left_bytes, mark.settled_files, mark.settled_bytes)
+    known = [max(0, count) for count in counts if count is not None]
     return CellReport(*known) if len(known) == len(CellReport._fields) else None
 
 

@@ -1,7 +1,7 @@
 """Files of a table in cells as decisions count them, commit by commit; where rows lie, only an actor finds out.
 
-A file without the tag of a cell is new, until a run of ours has looked at it: its commit tells what it left, and how
-many of the new files need nothing.
+A file without the tag of a cell is new, until a run of ours has planned with it: its commit reports what is due after
+it, and how many of the new files need nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ _WEIGHT = 8
 
 @dataclass(frozen=True, slots=True)
 class CellFiles:
-    """Counts of the live files, of which those with the tag of a cell are clustered, and of what our last run told.
+    """Counts of the live files, of which those with the tag of a cell are clustered, and our last run's report.
 
     left_bytes: due after it. settled_files, settled_bytes: without the tag, and left where they are. commit_bytes: mean
     of what others' commits bring, 0 where that is not known.
@@ -33,7 +33,7 @@ class CellFiles:
 
     @property
     def new_files(self) -> int:
-        """Files that no run of ours has looked at."""
+        """Files that no run of ours has planned with."""
         return max(0, self.files.unclustered_files - self.settled_files)
 
     @property
@@ -43,9 +43,9 @@ class CellFiles:
 
     def after(self, commit: Commit) -> "CellFiles":
         """Return the counts after a commit."""
-        files, told = self.files.after(commit, CELL_TAG), commit.cells
-        if told is not None:
-            return CellFiles(files, *told, self.commit_bytes)
+        files, report = self.files.after(commit, CELL_TAG), commit.cells
+        if report is not None:
+            return CellFiles(files, *report, self.commit_bytes)
         added, removed = {file.path for file in commit.added}, {file.path for file in commit.removed}
         # Those that come back have other deleted rows; any other may have been one that was settled.
         gone = [file for file in commit.removed if file.path not in added and CELL_TAG not in (file.tags or {})]
@@ -59,7 +59,7 @@ class CellFiles:
             mean if brought else self.commit_bytes,
         )
 
-    def recounted(self, files: ClusteredFiles) -> "CellFiles":
+    def counted_again(self, files: ClusteredFiles) -> "CellFiles":
         """Return the counts after all live files were counted again; each without the tag is new."""
         return replace(self, files=files, settled_files=0, settled_bytes=0)
 

@@ -141,7 +141,7 @@ class Played:
 
 
 class Rule:
-    """Nobody clusters."""
+    """No clustering."""
 
     title = "none"
 
@@ -201,14 +201,14 @@ class Cells(Rule):
         super().__init__(spark, path)
         self._engine = engine
         self._policy = Policy(cluster=ClusterMode.CELLS, target_bytes=TARGET_BYTES).with_traits(is_clustered=True)
-        self._told = CellReport(0, 0, 0)
+        self._report = CellReport(0, 0, 0)
 
     def begin(self) -> None:
         self._run(force=True)
 
     def after(self, number: int) -> None:
         files = ClusteredFiles.of((add["size"], CELL_TAG in (add.get("tags") or {})) for add in self.live())
-        if CellFiles(files, *self._told).need(self._policy).is_due:
+        if CellFiles(files, *self._report).need(self._policy).is_due:
             self._run(force=False)
 
     def _run(self, *, force: bool) -> None:
@@ -216,8 +216,8 @@ class Cells(Rule):
         job = TableJob(CLUSTER, self.path.as_uri(), self._policy, CommitOrigin("bench", 1), options=options)
         done = self._engine.run_table_job(job, Control())
         for version in done.commits:
-            told = json.loads(commit_info(self.path, version)["userMetadata"])["lakewright"]
-            self._told = CellReport(*(told[name] for name in CellReport._fields))
+            mark = json.loads(commit_info(self.path, version)["userMetadata"])["lakewright"]
+            self._report = CellReport(*(mark[name] for name in CellReport._fields))
 
 
 def play(rule: Rule, stream: Stream, files: list[Path]) -> Played:

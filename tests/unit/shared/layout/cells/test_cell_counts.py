@@ -75,5 +75,5 @@ def test_a_run_rewrites_what_is_due_and_no_more_than_a_run() -> None:
 
 
 def test_after_a_count_of_all_files_each_without_a_tag_is_new() -> None:
-    cells = CellFiles(ClusteredFiles(1, MIB, 0), 7, 1, MIB, 9).recounted(ClusteredFiles(1, MIB, 0))
+    cells = CellFiles(ClusteredFiles(1, MIB, 0), 7, 1, MIB, 9).counted_again(ClusteredFiles(1, MIB, 0))
     assert cells == CellFiles(ClusteredFiles(1, MIB, 0), 7, 0, 0, 9)
