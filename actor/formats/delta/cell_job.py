@@ -1,6 +1,7 @@
 """Keeps a table with `CLUSTER BY` in cells: a run plans on the live files, and rewrites what is most urgent, exactly.
 
-Other than the statement, a run rewrites as many bytes whatever the table's size. Its commit reports what is due after it.
+Other than the statement, a run rewrites as many bytes whatever the table's size. Its commit reports what is due after
+it.
 """
 
 import json
