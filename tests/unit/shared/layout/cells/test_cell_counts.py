@@ -9,7 +9,7 @@ from shared.layout.cells.tags import CELL_TAG
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.policy.policy import MIB, ClusterMode, Policy
 from shared.table import CellReport
-from tests.support.folding import commit, file, removed
+from tests.support.memory_log import commit, file, removed
 
 POLICY = Policy(cluster=ClusterMode.CELLS, target_bytes=16 * MIB).with_traits(is_clustered=True)
 OURS = {CELL_TAG: "[]"}
