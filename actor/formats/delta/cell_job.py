@@ -7,7 +7,7 @@ it.
 import json
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from actor.formats.delta.actions import read_paths
 from actor.formats.delta.cell_columns import cell_columns
@@ -58,8 +58,10 @@ class CellJob:
                 if conflicts == CONFLICTS:
                     raise
                 continue
-            if self._is_last(plan.sizes):
+            if not self._is_forced or self._is_spent(plan.sizes):
                 return self._outcome(snapshot)
+            if self.table.control.should_stop():
+                return replace(self._outcome(snapshot), is_complete=False)
 
     def _plan(self, snapshot: Snapshot) -> CellPlan:
         table = self.table
@@ -108,10 +110,13 @@ class CellJob:
         control.measured(self._figures)
         control.reached("committed")
 
-    def _is_last(self, sizes: CellSizes) -> bool:
-        job = self.table.job
-        is_spent = self._figures["bytes_replaced"] + sizes.run_bytes > job.policy.max_bytes_per_job
-        return is_spent or not ClusterOptions.decode(job.options).force or self.table.control.should_stop()
+    @property
+    def _is_forced(self) -> bool:
+        return ClusterOptions.decode(self.table.job.options).force
+
+    def _is_spent(self, sizes: CellSizes) -> bool:
+        """Return whether another run would exceed the bytes of a job."""
+        return self._figures["bytes_replaced"] + sizes.run_bytes > self.table.job.policy.max_bytes_per_job
 
     def _outcome(self, snapshot: Snapshot, reason: str = "") -> TableJobOutcome:
         commits, figures = tuple(self._commits), dict(self._figures)

@@ -31,6 +31,9 @@ from shared.refusals import RefusalReason
 SAMPLE_ROWS = 10_000
 """Rows of an operation that are read, about, to find out where all of them go."""
 
+BYTES_OF_A_ROW = 8
+"""Size of a row, at least, in files whose rows the log does not count."""
+
 _OUTPUT, _ROW = "__lakewright_output", "__lakewright_row"
 """Columns that exist only while rows are placed."""
 
@@ -89,7 +92,7 @@ class CellWriter(EncodingWriter):
 
     def _points(self, files: Sequence[BoxedFile], stored: Storage) -> list[Point]:
         """Return rows of files as points: evenly chosen ones where there are many."""
-        rows = sum((one.file.rows or 0) - one.file.deleted_rows for one in files)
+        rows = sum(one.size_bytes // BYTES_OF_A_ROW if one.file.rows is None else one.file.rows for one in files)
         values = [f"{column.text} AS c{at}" for at, column in enumerate(self._plan.columns)]
         frame = self._rows_of([self._logged[one.file.key] for one in files], stored)
         read = frame.selectExpr(self._scala.seq([*values, f"monotonically_increasing_id() AS {_ROW}"]))

@@ -24,7 +24,9 @@ from shared.formats.qbeast.iterations import Strategy
 from shared.formats.qbeast.status import index_status
 from shared.index.signal import IndexSignal
 from shared.index.status import IndexQuery
+from shared.jobs.cluster_options import ClusterOptions
 from shared.jobs.payload import COMPACT, SORT, JobPayload, RewriteKind
+from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_of_sizes
@@ -74,6 +76,20 @@ def test_nothing_is_done_with_a_reason_and_the_timer_is_stopped(
     timer = table_timer(CLUSTER_ACTION, signals(files), POLICY, 5)
     assert timer is not None
     assert timer.change is TimerChange.STOP
+
+
+def test_a_run_on_cells_is_decided_with_what_is_due_and_the_actor_gets_to_know_what_commits_bring() -> None:
+    policy = replace(POLICY, cluster=ClusterMode.CELLS, target_bytes=16 * MIB)
+    due = TableSignals(7, cells=CellFiles(ClusteredFiles(3, 12 * MIB, 40 * MIB), 8 * MIB, 1, 4 * MIB, MIB))
+    made = evaluate_table(context_of(policy), due, TIMER, CLUSTER_ACTION)
+    assert (made.verdict, made.reason) == (DecisionKind.ENQUEUE, ClusterReason.HALF_A_RUN)
+    assert made.prediction is not None
+    assert (made.prediction.files_replaced, made.prediction.bytes) == (2, 16 * MIB)
+    assert ClusterOptions.decode(made.options) == ClusterOptions(commit_bytes=MIB)
+    assert "New: 2 files with 8 MiB; due since the last run: 8 MiB; in cells: 40 MiB." in describe(due)
+    at_rest = TableSignals(7, cells=CellFiles(ClusteredFiles(1, 4 * MIB, 40 * MIB), 0, 1, 4 * MIB))
+    made = evaluate_table(context_of(policy), at_rest, TIMER, CLUSTER_ACTION)
+    assert (made.verdict, made.reason) == (DecisionKind.SKIP, ClusterReason.NOTHING)
 
 
 def test_a_table_with_many_small_files_gets_no_other_rewrite() -> None:
