@@ -35,7 +35,7 @@ class CellsTable:
 
     def insert(self, rows: int, values: str, files: int = 1) -> None:
         """Append rows in so many files by one commit; `values` are SQL of the row's number `id`."""
-        made = self.lab.spark.range(0, rows, 1, files).selectExpr(*values.split("; "))
+        made = self.lab.spark.range(0, rows, 1, files).selectExpr(*values.split(";"))
         made.write.format("delta").mode("append").save(str(self.path))
 
     def run(self, *, force: bool = False, control: Control | None = None, policy: Policy = POLICY) -> TableJobOutcome:
