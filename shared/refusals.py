@@ -93,7 +93,7 @@ class RefusalReason(Explained):
     BOUNDS = (
         "bounds",
         "The log has no minima and maxima of a clustering column, by which files have their place in cells.",
-        "Let `delta.dataSkippingStatsColumns` name the clustering columns",
+        "Let the table's writers note statistics of its clustering columns",
     )
     DAMAGED = (
         "damaged",

@@ -36,8 +36,8 @@ class ClusterRequest(TableRequest):
     name: ClassVar[str] = "cluster"
     summary: ClassVar[str] = "Cluster a table"
     text: ClassVar[str] = (
-        "Cluster a table with CLUSTER BY, by its format's own OPTIMIZE, or into cells until nothing is due: as "
-        "lakewright.cluster is set."
+        "Run the clustering of a table with CLUSTER BY: its format's own OPTIMIZE, or rewrites into cells until "
+        "nothing is due, as lakewright.cluster is set."
     )
     answer: ClassVar[type[RequestPreview] | None] = ClusterDryRun
 

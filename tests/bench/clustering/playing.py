@@ -151,7 +151,14 @@ class Rule:
 
     def begin(self) -> None:
         """Cluster the base."""
+        self._optimize()
+
+    def _optimize(self) -> None:
+        """Run OPTIMIZE, with files of the target size."""
+        name = _CONF + "optimize.maxFileSize"
+        self.spark.conf.set(name, str(TARGET_BYTES))
         self.spark.sql(f"OPTIMIZE {self.name}").collect()
+        self.spark.conf.unset(name)
 
     def merge(self, file: Path) -> None:
         """Merge the rows of a file."""
@@ -175,7 +182,7 @@ class Optimize(Rule):
 
     def after(self, number: int) -> None:
         if number % OPTIMIZE_EACH == 0:
-            self.spark.sql(f"OPTIMIZE {self.name}").collect()
+            self._optimize()
 
 
 class AutoCompaction(Rule):
