@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actor.formats.iceberg.inputs import AppliedDelete
+from actor.formats.iceberg.inputs import AppliedDelete, Listed
 from actor.formats.iceberg.java_table import JavaTable
 from shared.partitions import WHOLE_TABLE
 from shared.table import DeleteKind, PartitionKey
@@ -103,7 +103,8 @@ def test_a_delete_file_is_read_only_where_the_bounds_of_its_paths_can_hold_the_f
         (path + "0", path + "1", False),
     ):
         raw = ice.of_places(table, [(path, 4)], bounds=(low, high))
-        deletes = [AppliedDelete(str(raw.location()), DeleteKind.POSITION, 1, is_exact=False, raw=raw)]
+        listed = Listed(ice.classes.java_list([raw]), 0)
+        deletes = [AppliedDelete(str(raw.location()), DeleteKind.POSITION, 1, is_exact=False, listed=listed)]
         assert loaded.named(path, deletes) == ([4] if is_read else []), (low, high)
 
 

@@ -39,6 +39,7 @@ class Classes:
         self._jvm = jvm
         self.iceberg_head = self.resolve("io.lakewright.iceberg.IcebergHead")
         self.iceberg_scan = self.resolve("io.lakewright.iceberg.IcebergScan")
+        self.iceberg_deletes = self.resolve("io.lakewright.iceberg.IcebergDeletes")
         self.watched_commit = self.resolve("io.lakewright.iceberg.WatchedCommit")
 
     def resolve(self, name: str) -> Any:
@@ -198,7 +199,7 @@ class IcebergJvm:
         target = IcebergTarget(loaded, loaded, head, "{}", Comparisons(_are_same))
         committer: Committer[StagedGroup] = Committer(target, Steering())
         staged = StagedGroup(found, (IcebergFile(output, raw),), len(ids), in_order=True)
-        return committer.commit([staged], attempts=3)
+        return committer.commit([staged])
 
     def rewrite_as_others(self, table: Any, path: str) -> None:
         """Rewrite a file as Spark does: the output gets the sequence number of the snapshot that was read."""

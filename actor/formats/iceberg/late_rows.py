@@ -74,6 +74,7 @@ class IcebergRowHider:
     def __init__(self, files: DeleteFiles) -> None:
         self._files = files
         self._known: dict[tuple[str, frozenset[str]], Sequence[int]] = {}
+        self._written: dict[_Content, NewDeletes | None] = {}  # For the newest attempt.
 
     def find(self, group: StagedGroup, newest: Mapping[str, LiveInput]) -> Late | SetAside | None:
         """Return the late rows of a group, None if there are none, or why the group cannot be committed.
@@ -150,23 +151,45 @@ class IcebergRowHider:
         """Hide the late rows of groups; return each as it is committed, by its group.
 
         replaced: paths of all files that the commit replaces. What the delete files that go name in others is written
-        with the first group. What raises has left no file that it knows of.
+        with the first group. What was written for the attempt before is taken again where it is the same. What raises
+        has left no other file that it knows of.
         """
-        written: list[NewDeletes] = []
+        before, self._written = self._written, {}
         try:
-            for one in late:
-                written.append(self._files.hide(one.group.outputs[0].raw, one.places))  # noqa: PERF401 - one may fail
-            for shared in named_by(late):
-                rest = self._files.without(shared, replaced) if shared.kind is DeleteKind.POSITION else None
-                written += [rest] if rest is not None else []
+            own = [self._hidden_in(one, before) for one in late]
+            rests = [self._rest(shared, replaced, before) for shared in named_by(late)]
         except BaseException:
-            self._files.delete([one.path for one in written])
+            self._files.delete(
+                [new.path for key, new in self._written.items() if new is not None and key not in before]
+            )
             raise
-        own, rests = written[: len(late)], written[len(late) :]
+        kept = tuple(rest for rest in rests if rest is not None)
         made = [
-            _as_committed(one, (new, *(rests if one is late[0] else ()))) for one, new in zip(late, own, strict=True)
+            _as_committed(one, (new, *(kept if one is late[0] else ()))) for one, new in zip(late, own, strict=True)
         ]
         return {one.live.group: one for one in made}
+
+    def _hidden_in(self, late: Late, before: Mapping["_Content", NewDeletes | None]) -> NewDeletes:
+        output = late.group.outputs[0]
+        content = (output.file.path, late.places)
+        new = before.get(content) or self._files.hide(output.raw, late.places)
+        self._written[content] = new
+        return new
+
+    def _rest(
+        self, shared: AppliedDelete, replaced: Sequence[str], before: Mapping["_Content", NewDeletes | None]
+    ) -> NewDeletes | None:
+        """Return what holds the rows that a delete file names in files which are not replaced; None: it names none."""
+        if shared.kind is not DeleteKind.POSITION or shared.is_of_one_file:
+            return None
+        content = (shared.path, tuple(replaced))
+        rest = before[content] if content in before else self._files.without(shared, replaced)
+        self._written[content] = rest
+        return rest
+
+
+_Content = tuple[str, tuple[int, ...] | tuple[str, ...]]
+"""What a file was written for: places that are hidden in an output, or paths of files that another one is without."""
 
 
 def _new(then: LiveInput, now: LiveInput) -> Naming:

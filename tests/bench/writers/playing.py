@@ -153,10 +153,10 @@ def noted(played: Played) -> Iterator[None]:
     """Count the groups that are offered to commits, and what becomes of them."""
     commit = Committer.commit
 
-    def counted(committer: Committer[Any], written: Sequence[Any], *, attempts: int) -> CommitResult[Any]:
+    def counted(committer: Committer[Any], written: Sequence[Any], **given: float) -> CommitResult[Any]:
         result: CommitResult[Any] = CommitResult()
         try:
-            result = commit(committer, written, attempts=attempts)
+            result = commit(committer, written, **given)
         finally:
             landed = {one.live.group for one in result.committed}
             played.written, played.landed = played.written + len(written), played.landed + len(landed)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, ScannedTask
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, Listed, LiveInput
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
 from actor.rewrite.model import NotAsked
@@ -56,10 +56,10 @@ class Task:
         return SimpleNamespace(partition=lambda: None)
 
 
-class Tasks(list[Task]):
+class Tasks(list[Any]):
     """Java's list of them."""
 
-    def get(self, number: int) -> Task:
+    def get(self, number: int) -> Any:
         return self[number]
 
 
@@ -112,12 +112,12 @@ def rewritten(rewrite: Rewrite) -> JavaTable:
 
 def read(path: str, tasks: Tasks) -> LiveInput:
     number = next(number for number in range(len(tasks)) if tasks[number].path == path)
-    return LiveInput(path, 10, 1, 0, (), DataFile(path, 10, WHOLE_TABLE, rows=1), scanned=ScannedTask(tasks, number))
+    return LiveInput(path, 10, 1, 0, (), DataFile(path, 10, WHOLE_TABLE, rows=1), scanned=Listed(tasks, number))
 
 
 def test_an_input_has_the_task_of_its_number_and_one_that_no_scan_gave_has_none() -> None:
     tasks = SimpleNamespace(get=lambda number: f"task {number}")
-    scanned = replace(read("a", Tasks([Task("a")])), scanned=ScannedTask(tasks, 3))
+    scanned = replace(read("a", Tasks([Task("a")])), scanned=Listed(tasks, 3))
     assert (scanned.task, replace(scanned, scanned=None).task) == ("task 3", None)
 
 
@@ -129,7 +129,7 @@ def commit() -> list[tuple[Any, ...]]:
     rewrite = Rewrite()
     table = rewritten(rewrite)
     group = group_of(read("a", Tasks([Task("a")])))
-    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw="java d")
+    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, listed=Listed(Tasks(["java d"]), 0))
     staged = StagedGroup(group, (OUTPUT,), 1)
     table.commit(Replacement((staged,), (delete,), 7), since=7, summary={"key": "value"})
     return rewrite.calls
@@ -304,7 +304,9 @@ def test_delete_files_are_read_and_written_by_our_class() -> None:
     classes_of(made).resolve = lambda _name: Rows  # type: ignore[method-assign, assignment, return-value]
     made.head = lambda: HEAD  # type: ignore[method-assign]
     rows: Rows = made._rows
-    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw=java_deletes("d", None, 4))
+    delete = AppliedDelete(
+        "d", DeleteKind.POSITION, 1, is_exact=False, listed=Listed(Tasks([java_deletes("d", None, 4)]), 0)
+    )
     assert made.named("a", [delete]) is None
     rows.answer = "[1,5]"
     assert made.named("a", [delete]) == [1, 5]
