@@ -131,4 +131,5 @@ def _landed(group: Staged[Any, Any]) -> GroupOutcome:
         encoded_because=group.encoded_because or "",
         by_column=group.by_column,
         proof=group.proof,
+        late_rows=group.late_rows,
     )

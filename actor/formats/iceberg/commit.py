@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -117,11 +117,9 @@ class IcebergTarget:
         left = [one.live.group for one in offered if one.live.group not in kept]
         set_aside = {group: seen.set_aside.get(group, SetAside.NOT_COMPARED) for group in left}
         replaced = [one.path for group in groups for one in group.live.inputs]
-        made_good = self._hider.make_good(late, replaced)
-        at = {place: made_good[one.live.group] for place, one in enumerate(groups) if one.live.group in made_good}
+        attempt = Attempt(groups, None, self._hider.make_good(late, replaced), set_aside)
         deletes = left_without_data([one.live for one in groups], at_read, seen.live) + named_by(late)
-        committed = tuple(at.get(place, one) for place, one in enumerate(groups))
-        return Attempt(groups, Replacement(committed, deletes, seen.snapshot), at, set_aside)
+        return replace(attempt, base=Replacement(attempt.committed, deletes, seen.snapshot))
 
     def _look(self, offered: tuple[StagedGroup, ...], inputs: NewestInputs) -> tuple[_Newest, list[Late]]:
         """Read the newest metadata; return what they show, and the late rows of groups that can land."""

@@ -206,4 +206,5 @@ def _as_committed(late: Late, deletes: tuple[NewDeletes, ...]) -> StagedGroup:
     group, hidden = late.group, len(late.places)
     (output,) = group.outputs
     file = replace(output.file, dv_id=deletes_id([deletes[0].name], has_values=False), deleted_rows=hidden)
-    return replace(group, outputs=(replace(output, file=file),), rows=group.rows - hidden, deletes=deletes)
+    outputs = (replace(output, file=file),)
+    return replace(group, outputs=outputs, rows=group.rows - hidden, deletes=deletes, late_rows=late.count)

@@ -163,8 +163,7 @@ def noted(played: Played) -> Iterator[None]:
             played.in_vain += sum(sum(one.sizes.values()) for one in written if one.live.group not in landed)
         played.refused += result.conflicts
         for one in result.committed:
-            hidden = sum(output.file.deleted_rows for output in one.outputs)
-            played.late_rows += hidden - sum(map(len, getattr(one, "carried", ())))
+            played.late_rows += one.late_rows
             played.ways["by column" if one.by_column else one.encoded_because or "copied"] += 1
         return result
 
