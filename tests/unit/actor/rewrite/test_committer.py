@@ -285,7 +285,7 @@ def test_outputs_that_grow_too_old_between_two_attempts_are_not_committed(world:
     world.table.fails = [BUSY]
     world.once(lambda: setattr(world, "now_s", 101.0))
     with pytest.raises(RetryableError, match=r"lower lakewright\.max-bytes-per-job"):
-        world.commit()
+        world.commit(within_s=200)
     assert (world.table.attempts, world.table.deleted) == (1, OUTPUTS)
 
 
