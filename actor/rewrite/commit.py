@@ -106,7 +106,7 @@ class Committer(Generic[S]):
         try:
             yield
         except BaseException:
-            self._discard_files(files)
+            self._discard_files(files)  # No attempt is open.
             raise
 
     def _require_young(self) -> None:
@@ -158,7 +158,7 @@ class Committer(Generic[S]):
                 f"{target.mark}; its files are left to a vacuum"
             ) from error
         if verdict is Verdict.REFUSED:
-            self._discard_files(files)
+            self._discard_files(files)  # It was certainly not made.
             raise target.failures.refused(error, target.location) from error
         return None
 

@@ -280,6 +280,9 @@ class MemorySnapshots:
                 new = self.written[name]
                 if new.kind is not DeleteKind.EQUALITY and any(new.only in (None, path) for path in inputs):
                     raise _refused("found new position delete for replaced data file")
+            for name in self.snapshots[one.parent or 0].deletes.keys() - one.deletes.keys():
+                if any(self.written[name].only in (None, path) for path in inputs):
+                    raise _refused("deletes were removed")  # As `WatchedCommit.java` asks for.
         new_deletes = {new.name: new.sequence for group in change.groups for new in group.deletes}
         assert change.deletes or not new_deletes, "Iceberg adds deletes to a rewrite only where it removes some"
         gone = {*inputs, *(one.path for one in change.deletes)}

@@ -193,14 +193,16 @@ class JavaTable:
     def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
         """Make a change in one snapshot, whose outputs get the sequence number of the snapshot `since`.
 
-        So later deletes by value apply to them, too. Iceberg refuses the commit if rows of an input were deleted by
-        position since the change was checked, or an input was removed. Raises NotAsked where it failed before the
-        catalog was asked.
+        So later deletes by value apply to them, too. The commit is refused if rows of an input were deleted by position
+        since the change was checked, or deletes of one were removed, or an input was. Raises NotAsked where it failed
+        before the catalog was asked.
         """
         watch = self._scala.watched_commit(self._table)
         rewrite = watch.newRewrite(self._table)
         is_built = False
         try:
+            paths = [one.path for group in change.groups for one in group.live.inputs]
+            watch.requireDeletes(change.checked_until, self._scala.java_list(paths))
             self._build(rewrite, change, since, summary)
             is_built = True
             rewrite.commit()

@@ -88,6 +88,8 @@ class IcebergRowHider:
         if len({name for then, now in changed for name in then.positional ^ now.positional}) > MAX_DELETES_READ:
             return SetAside.MANY_DELETE_FILES
         try:
+            if any(_lost_values(then, now) for then, now in pairs) and self._row_map(group).output_rows != group.rows:
+                return SetAside.ROWS_RETURNED
             hidden = {then.path: self._hidden(then, now) for then, now in changed}
             if not any(hidden.values()):
                 return None
@@ -119,8 +121,7 @@ class IcebergRowHider:
 
     def _mapped(self, group: StagedGroup, hidden: Positions) -> tuple[RowMap, tuple[int, ...]]:
         """Return where the output has the rows of the inputs, and where it has these."""
-        inputs, outputs = group.live.inputs, group.outputs
-        row_map = RowMap(tuple(one.rows for one in inputs), [self._rows(one.path, one.by_position) for one in inputs])
+        row_map, outputs = self._row_map(group), group.outputs
         named = zip(row_map.rows, row_map.omitted, hidden, strict=True)
         is_odd = any(one >= rows for rows, *positions in named for some in positions for one in some[-1:])
         # Where the output has fewer rows, deletes by value left some out, and no file says which.
@@ -133,6 +134,10 @@ class IcebergRowHider:
         if len(places) == row_map.output_rows:
             raise _SetAsideError(SetAside.NO_ROW_LEFT)  # A file without a visible row is not worth its commit.
         return row_map, places
+
+    def _row_map(self, group: StagedGroup) -> RowMap:
+        inputs = group.live.inputs
+        return RowMap(tuple(one.rows for one in inputs), [self._rows(one.path, one.by_position) for one in inputs])
 
     def _naming(self, changed: Sequence[tuple[LiveInput, LiveInput]], hidden: Mapping[str, Sequence[int]]) -> Naming:
         """Return the delete files that name late rows, each once; each of them is new."""
@@ -194,6 +199,11 @@ _Content = tuple[str, tuple[int, ...] | tuple[str, ...]]
 
 def _new(then: LiveInput, now: LiveInput) -> Naming:
     return tuple(one for one in now.by_position if one.path not in then.positional)
+
+
+def _lost_values(then: LiveInput, now: LiveInput) -> bool:
+    """Return whether deletes by value of the read are gone, so that rows that it left out may be visible again."""
+    return not {one.path for one in then.deletes if not one.is_positional} <= {one.path for one in now.deletes}
 
 
 def named_by(late: Iterable[Late]) -> Naming:

@@ -70,12 +70,17 @@ class Classes:
         self._live = live
         self._values = values
         self.removed: list[tuple[Any, ...]] = []
+        self.required: list[tuple[Any, ...]] = []
         self.iceberg_scan = SimpleNamespace(remove=self._remove, planned=self._planned, rows=self._rows)
         self.java_list = list
         self.is_asked = True
 
     def watched_commit(self, table: Any) -> Any:
-        return SimpleNamespace(newRewrite=lambda of: of.newRewrite(), isAsked=lambda: self.is_asked)
+        return SimpleNamespace(
+            newRewrite=lambda of: of.newRewrite(),
+            isAsked=lambda: self.is_asked,
+            requireDeletes=lambda *given: self.required.append(given),
+        )
 
     def _planned(self, *_: Any) -> Tasks:
         return Tasks(map(Task, self._live))
@@ -262,7 +267,9 @@ def test_a_commit_is_validated_since_the_snapshot_until_which_deletes_were_read(
     """Its outputs keep the sequence number of the read all the same."""
     rewrite = Rewrite()
     staged = StagedGroup(group_of(read("a", Tasks([Task("a")]))), (OUTPUT,), 1)
-    rewritten(rewrite).commit(Replacement((staged,), (), checked_until=9), since=7, summary={})
+    table = rewritten(rewrite)
+    table.commit(Replacement((staged,), (), checked_until=9), since=7, summary={})
+    assert classes_of(table).required == [(9, ["a"])]
     assert ("validateFromSnapshot", 9) in rewrite.calls
     assert ("dataSequenceNumber", 70) in rewrite.calls
 

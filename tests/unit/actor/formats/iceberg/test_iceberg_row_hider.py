@@ -117,6 +117,19 @@ def test_rows_that_came_back_take_the_group() -> None:
     assert IcebergRowHider(files).find(group, {"a": live("a"), "b": live("b")}) is SetAside.ROWS_RETURNED
 
 
+def test_rows_that_were_deleted_by_value_and_came_back_take_the_group_only_if_there_were_any() -> None:
+    files = Deletes()
+    values = AppliedDelete("e", DeleteKind.EQUALITY, 1, is_exact=False)
+    more = replace(values, path="later")
+    for rows, now, found in (
+        (9, live("a"), SetAside.ROWS_RETURNED),
+        (9, live("a", more), SetAside.ROWS_RETURNED),
+        (9, live("a", values, more), None),
+        (10, live("a"), None),  # It left no row out.
+    ):
+        assert IcebergRowHider(files).find(staged(live("a", values), rows=rows), {"a": now}) is found
+
+
 def test_a_group_lands_only_where_each_row_has_a_place_that_is_known() -> None:
     files = Deletes()
     late, odd = files.add("p", {"a": {1}}), files.add("q", {"a": {ROWS}})
