@@ -43,6 +43,6 @@ class Attempts:
         return True
 
     @property
-    def told(self) -> str:
-        """How often and for how long was tried, for people."""
+    def text(self) -> str:
+        """Number of attempts and their time, for people."""
         return f"{self.made} times in {self._clock_s() - self._begun_s:.0f} s"

@@ -98,7 +98,7 @@ class Committer(Generic[S]):
                 made = self._made(attempt) if version is None else version
                 return CommitResult(made, attempt.committed, conflicts, set_aside)
         self._discard_files(files)
-        raise Conflict(f"{last}; tried {attempts.told}", kind=getattr(last, "kind", Verdict.BUSY))
+        raise Conflict(f"{last}; tried {attempts.text}", kind=getattr(last, "kind", Verdict.BUSY))
 
     @contextmanager
     def _discarded_on_failure(self, files: Collection[str]) -> Iterator[None]:

@@ -1,7 +1,7 @@
 """Whatever others do between read, write and each attempt of a commit, readers see exactly the rows of a model.
 
-The code that finds, maps, hides and commits is the real one, on a table of either format in memory. The profile
-`nightly` plays 1,000 schedules of each.
+The code that finds, maps, hides and commits is the real one, on a table in memory. `make test-properties ARGS="-k
+schedules"` plays 1,000 schedules of each kind.
 """
 
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class OnIceberg:
             self.rows = {*self.table.rows()}
 
     def move(self) -> None:
-        """Write the rows of a file anew, as an update of others does that copies what it does not change."""
+        """Write the rows of a file again, as an update of others does that copies what it does not change."""
         if self.table.now.data:
             path = self.draw.choice(sorted(self.table.now.data))
             rows = [row for _, row in self.table.visible(path, self.table.now)]

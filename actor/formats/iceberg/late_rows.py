@@ -194,7 +194,7 @@ class IcebergRowHider:
 
 
 _Content = tuple[str, tuple[int, ...] | tuple[str, ...]]
-"""What a file was written for: places that are hidden in an output, or paths of files that another one is without."""
+"""Purpose of a file that was written: an output and places to hide in it, or a delete file and paths to leave out."""
 
 
 def _new(then: LiveInput, now: LiveInput) -> Naming:

@@ -1,4 +1,4 @@
-"""The inputs of a rewrite as the newest snapshot has them: what came since the last look is read, and nothing else.
+"""The inputs of a rewrite as the newest snapshot has them: only what changed since the last look is read.
 
 A scan reads every manifest that may have files of a partition, and others commit again meanwhile.
 """

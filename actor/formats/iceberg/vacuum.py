@@ -185,7 +185,7 @@ class IcebergVacuum:
             versions = (*versions, *self.drive(read_past(after, known)))
             # What could expire since then has to wait: its files are never deleted while the metadata have it.
             return versions, replace(plan_expiry(versions, cutoff_ms, now_ms), snapshots=frozenset(), refs=())
-        raise Conflict(f"the expiry of {self.job.location} was refused {attempts.told}", kind="busy")
+        raise Conflict(f"the expiry of {self.job.location} was refused {attempts.text}", kind="busy")
 
     def _attempts(self) -> Attempts:
         """Return attempts, each further one of which means that others committed since the metadata were read."""

@@ -88,7 +88,7 @@ def test_what_was_written_for_an_attempt_alone_stays_only_while_it_may_have_been
     assert world.table.disk.keys() == left
 
 
-def test_what_was_written_for_an_attempt_is_looked_for_before_the_next(world: World) -> None:
+def test_what_was_written_for_an_attempt_must_be_there_before_the_next(world: World) -> None:
     """It may be taken again, and lies there for as long as outputs do."""
     world.table.make_good, world.table.fails = lambda: "vector", [BUSY]
     world.once(lambda: world.table.disk.pop("vector"))

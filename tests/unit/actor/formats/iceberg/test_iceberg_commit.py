@@ -43,7 +43,7 @@ class FakeTable:
         self.refused: Exception | None = None
         self.of_stream: tuple[AppliedDelete, ...] = ()
         self.rows: dict[str, dict[str, list[int]]] = {}
-        self.looked: list[tuple[int, int]] = []
+        self.followings: list[tuple[int, int]] = []
         self.read: list[tuple[str, tuple[str, ...]]] = []
         self.compared: list[tuple[Positions, list[int]]] = []
         self.is_same = True
@@ -97,11 +97,11 @@ class FakeTable:
         return {path: live_input(path, *self.deletes) for path in ("a1", "a2")}
 
     def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Inputs:
-        raise AssertionError("a table is scanned anew")
+        raise AssertionError("a table is scanned again")
 
     def followed(self, inputs: Inputs, since: int, until: int) -> Inputs | None:
         assert since < until == self.chain[-1].id
-        self.looked.append((since, until))
+        self.followings.append((since, until))
         return {path: live_input(path, *self.of_stream) for path in inputs if path not in self.removed}
 
     def named(self, path: str, deletes: Sequence[AppliedDelete]) -> Sequence[int] | None:
@@ -246,7 +246,7 @@ def test_each_attempt_hides_what_is_deleted_in_the_snapshot_that_it_is_made_upon
         assert (table.hidden, attempt.base.deletes) == ({"java a": places}, of_stream)
         assert attempt.base.checked_until == table.chain[-1].id
         assert attempt.groups == (A, B), "the next attempt begins with what was written"
-    assert table.looked == [(1, 2), (2, 3)], "nothing is read twice"
+    assert table.followings == [(1, 2), (2, 3)], "nothing is read twice"
 
 
 def test_rows_of_a_group_that_is_set_aside_stay_deleted() -> None:
