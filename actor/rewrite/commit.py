@@ -69,27 +69,28 @@ class Committer(Generic[S]):
             RetryableError: the outcome is unknown, and the table does not show the commit.
         """
         attempts = Attempts(self._clock_s, self._pause, within_s)
-        offered, files, conflicts = tuple(written), _files(written), 0
+        offered, conflicts = tuple(written), 0
+        held = offered  # Groups whose files are there: as they were written, and as the newest attempt has them.
         last: LakewrightError | None = None
         set_aside: dict[FileGroup, str] = {}
         while attempts.again():
-            with self._discarded_on_failure(files):
+            with self._discarded_on_failure(held):
                 self._require_young()
-                self._require_present(files)
+                self._require_present(held)
                 attempt = self._target.begin(offered)
             conflicts += len(attempt.groups) < len(offered) and last is None  # After a refusal it is counted already.
-            needed = _files(attempt.groups) | _files(attempt.committed)
-            self._discard_files(files.keys() - needed)
-            offered, files = attempt.groups, needed
+            needed = (*attempt.groups, *attempt.committed)
+            self._discard_files(_paths(held) - _paths(needed))
+            offered, held = attempt.groups, needed
             set_aside |= attempt.set_aside
             if not offered:
                 return CommitResult(conflicts=conflicts, set_aside=set_aside)
-            with self._discarded_on_failure(files):
+            with self._discarded_on_failure(held):
                 self._control.may_commit()
             try:
                 version = self._target.commit(attempt)
             except Exception as error:  # noqa: BLE001 - judged, and raised again unless the table shows the commit
-                found = self._resolve_failure(error, attempt, files)
+                found = self._resolve_failure(error, attempt, held)
                 if found is not None:
                     return CommitResult(found, attempt.committed, conflicts, set_aside)
                 conflicts += 1
@@ -97,16 +98,16 @@ class Committer(Generic[S]):
             else:
                 made = self._made(attempt) if version is None else version
                 return CommitResult(made, attempt.committed, conflicts, set_aside)
-        self._discard_files(files)
+        self.discard(held)
         raise Conflict(f"{last}; tried {attempts.text}", kind=getattr(last, "kind", Verdict.BUSY))
 
     @contextmanager
-    def _discarded_on_failure(self, files: Collection[str]) -> Iterator[None]:
-        """Delete these files if a commit is forbidden or cannot begin: each earlier one was refused for certain."""
+    def _discarded_on_failure(self, held: Sequence[S]) -> Iterator[None]:
+        """Delete these groups if a commit is forbidden or cannot begin: each earlier one was refused for certain."""
         try:
             yield
         except BaseException:
-            self._discard_files(files)  # No attempt is open.
+            self.discard(held)  # No attempt is open.
             raise
 
     def _require_young(self) -> None:
@@ -119,12 +120,13 @@ class Committer(Generic[S]):
                 "lakewright.max-bytes-per-job"
             )
 
-    def _require_present(self, expected: Mapping[str, int]) -> None:
+    def _require_present(self, held: Sequence[S]) -> None:
         """Raise RetryableError unless every file that was written is in the store with its size in bytes.
 
         Another process may have removed files that no version refers to, as VACUUM without retention and searches for
         orphans without a least age do. Then the inputs must not be replaced by them.
         """
+        expected = {path: size for one in held for path, size in one.sizes.items()}
         sizes = self._target.sizes(expected)
         wrong = [f"{path} ({sizes[path]} of {size} bytes)" for path, size in expected.items() if sizes[path] != size]
         if wrong:
@@ -134,10 +136,10 @@ class Committer(Generic[S]):
                 "retention of 0, remove orphan files without an age, or clean up the folder?"
             )
 
-    def _resolve_failure(self, error: Exception, attempt: Attempt[S], files: Collection[str]) -> int | None:
+    def _resolve_failure(self, error: Exception, attempt: Attempt[S], held: Sequence[S]) -> int | None:
         """Return the version if the commit was made after all, None if it may be tried again; raise otherwise.
 
-        What was written are these files; they are deleted if it was refused.
+        What was written is deleted if it was refused.
         """
         target = self._target
         verdict, text = target.failures.verdict(error), target.failures.text(error)
@@ -158,7 +160,7 @@ class Committer(Generic[S]):
                 f"{target.mark}; its files are left to a vacuum"
             ) from error
         if verdict is Verdict.REFUSED:
-            self._discard_files(files)  # It was certainly not made.
+            self.discard(held)  # It was certainly not made.
             raise target.failures.refused(error, target.location) from error
         return None
 
@@ -184,7 +186,7 @@ class Committer(Generic[S]):
 
     def discard(self, groups: Sequence[S]) -> None:
         """Delete what was written for these groups; no commit refers to it. What cannot be deleted is logged."""
-        self._discard_files(_files(groups))
+        self._discard_files(_paths(groups))
 
     def _discard_files(self, paths: Collection[str]) -> None:
         self.tidy(lambda: sorted(paths))
@@ -201,6 +203,6 @@ class Committer(Generic[S]):
             _log.warning("orphan_files_not_deleted", table=self._target.location, error=text)
 
 
-def _files(groups: Sequence[Staged[Any, Any]]) -> dict[str, int]:
-    """Return the size in bytes of each file that was written for a commit of these groups, by its path."""
-    return {path: size for one in groups for path, size in one.sizes.items()}
+def _paths(groups: Sequence[Staged[Any, Any]]) -> set[str]:
+    """Return the paths of all files that were written for these groups."""
+    return {path for one in groups for path in one.paths}

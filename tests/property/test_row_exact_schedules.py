@@ -4,22 +4,41 @@ The code that finds, maps, hides and commits is the real one, on a table in memo
 schedules"` plays 1,000 schedules of each kind.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from itertools import count
 from random import Random
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.commit import DeltaTarget
+from actor.formats.delta.late_rows import RowHider
+from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.late_rows import SetAside
 from actor.formats.iceberg.staged import StagedGroup
 from actor.rewrite.commit import Committer
 from actor.rewrite.late_rows import Comparisons
 from shared.errors import Conflict, RetryableError
+from shared.formats.delta_references import vector_path
+from shared.layout.commit_metadata import CommitMetadata
+from shared.table import CommitOrigin, PartitionColumn
+from tests.support.fake_delta import FakeScala, FakeTable, live_group
+from tests.support.fake_delta_table import METADATA, add, remove, vector
 from tests.support.memory_snapshots import MemorySnapshots
 from tests.support.steering import Steering
+
+MARK = CommitMetadata(CommitOrigin("j", 1)).encode()
+ON = {"delta.enableDeletionVectors": "true"}
+FEATURES = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+PROTOCOL = {"minReaderVersion": 3, "minWriterVersion": 7, **FEATURES}
+NEW_COLUMN = '"fields":[{"name":"n","type":"long","nullable":true,"metadata":{}},'
+OTHER_COLUMNS = str(METADATA["schemaString"]).replace('"fields":[', NEW_COLUMN)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -40,6 +59,14 @@ class OnIceberg:
         """Do one thing, and note what is there afterwards."""
         self.draw.choice(kinds)(self)
         self.then[self.table.current] = set(self.rows)
+
+    def visible_rows(self) -> list[int]:
+        """Return the rows that readers see."""
+        return self.table.rows()
+
+    def orphans(self) -> set[str]:
+        """Return files that no snapshot names, but for those of commits of which nothing is known."""
+        return self.table.orphans() - self.left
 
     def append(self) -> None:
         for _ in range(self.draw.randint(1, 3)):
@@ -122,15 +149,166 @@ class OnIceberg:
         self.seconds += seconds
 
 
+class OnDelta:
+    """The same on a Delta table with deletion vectors, whose few hidden rows are carried into copies."""
+
+    def __init__(self, draw: Random) -> None:
+        self.draw = draw
+        self.table = FakeTable(user_metadata=MARK)
+        self.table.commit({"metaData": METADATA | {"configuration": ON}}, {"protocol": PROTOCOL})
+        self.files: dict[str, tuple[int, ...]] = {}
+        self.rows: set[int] = set()
+        self.then: dict[int, set[int]] = {0: set()}  # The model at each version.
+        self.seconds = 0.0
+        self._numbers, self._names = count(), count()
+
+    def act(self, *kinds: Callable[["OnDelta"], object]) -> None:
+        """Do one thing, and note what is there afterwards."""
+        self.draw.choice(kinds)(self)
+        self.then[self.table.version] = set(self.rows)
+
+    def live(self, version: int | None = None) -> dict[str, dict[str, Any]]:
+        """Return the entries of a version, of the newest one unless it is given."""
+        at = self.table.at(self.table.version if version is None else version)
+        return {body["path"]: body for body in at.allFiles().bodies}
+
+    def hidden(self, entry: Mapping[str, Any]) -> set[int]:
+        found = entry.get("deletionVector")
+        return {*self.table.vectors[found["pathOrInlineDv"]]} if found else set()
+
+    def visible(self, entry: Mapping[str, Any]) -> list[tuple[int, int]]:
+        gone = self.hidden(entry)
+        return [(place, row) for place, row in enumerate(self.files[entry["path"]]) if place not in gone]
+
+    def visible_rows(self) -> list[int]:
+        """Return the rows that readers see."""
+        return sorted(row for entry in self.live().values() for _, row in self.visible(entry))
+
+    def orphans(self) -> set[str]:
+        """Return files on the disk that no version names."""
+        added = self.table.bodies("add")
+        vectors = {str(vector_path(body["deletionVector"])) for body in added if "deletionVector" in body}
+        return self.table.disk.keys() - {body["path"] for body in added} - vectors
+
+    def _write(self, rows: Iterable[int], name: str = "data") -> dict[str, Any]:
+        path = f"{name}-{next(self._names)}"
+        self.files[path] = tuple(rows)
+        self.table.disk[path] = 100
+        return add(path, len(self.files[path]))
+
+    def append(self) -> None:
+        rows = [next(self._numbers) for _ in range(self.draw.randint(1, 9))]
+        self.table.commit(self._write(rows))
+        self.rows |= {*rows}
+
+    def delete_places(self) -> None:
+        live = self.live()
+        where = {row: (path, place) for path, entry in live.items() for place, row in self.visible(entry)}
+        gone = self.draw.sample(sorted(where), k=min(len(where), self.draw.randint(1, 3)))
+        actions: list[dict[str, Any]] = []
+        for path in {where[row][0] for row in gone}:
+            places = self.hidden(live[path]) | {where[row][1] for row in gone if where[row][0] == path}
+            actions.append(self._removal(live[path]))
+            if len(places) < len(self.files[path]):
+                name = f"of{next(self._names):020}"
+                self.table.vectors[name] = sorted(places)
+                actions.append(add(path, len(self.files[path]), deletionVector=vector(len(places), name)))
+        self.table.commit(*actions)
+        self.rows -= {*gone}
+
+    def _removal(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        return remove(entry["path"], **{name: entry[name] for name in ("deletionVector",) if entry.get(name)})
+
+    def move(self) -> None:
+        """Write the rows of a file again, as an update of others does that copies what it does not change."""
+        if live := self.live():
+            entry = live[self.draw.choice(sorted(live))]
+            rows = [row for _, row in self.visible(entry)]
+            self.table.commit(self._removal(entry), self._write(rows[1:]))
+            self.rows -= {*rows[:1]}
+
+    def restore(self) -> None:
+        """Commit the files of an earlier version, as RESTORE does."""
+        then, now = self.draw.choice(sorted(self.then)), self.live()
+        before = self.live(then)
+        gone = [self._removal(entry) for path, entry in now.items() if before.get(path) != entry]
+        again = [{"add": entry | {"dataChange": True}} for path, entry in before.items() if now.get(path) != entry]
+        self.table.commit(*gone, *again)
+        self.rows = set(self.then[then])
+
+    def change_columns(self) -> None:
+        self.table.commit({"metaData": METADATA | {"configuration": ON, "schemaString": OTHER_COLUMNS}})
+
+    def rewrite(
+        self, between: Callable[[], object], at_attempts: list[Callable[[], object]], *, in_order: float
+    ) -> bool:
+        """Rewrite some files as `OnIceberg.rewrite` does; outputs that are not in order state no places."""
+        table, log, scala = self.table, self.table.log(), FakeScala(self.table)
+        shape = log.shape(log.snapshot())
+        hider = RowHider(scala, log, shape, cast("Proofs", self), Fraction(1, 2))
+        live = [path for path, entry in sorted(self.live().items()) if self.visible(entry)]
+        self.draw.shuffle(live)
+        groups = [
+            self._staged(hider, chosen, is_in_order=self.draw.random() < in_order)
+            for chosen in (live[:3], live[3:5])
+            if chosen
+        ]
+        others = iter(at_attempts)
+        table.others = lambda: next(others, lambda: None)()
+        between()
+        target = DeltaTarget(scala, log, shape, CommitOrigin("j", 1), hider)
+        committer: Committer[WrittenGroup] = Committer(
+            target, Steering(), clock_s=lambda: self.seconds, pause=self._pause
+        )
+        try:
+            done = committer.commit(groups)
+        except Conflict:
+            return False
+        finally:
+            table.others = lambda: None
+        self.then[table.version] = set(self.rows)
+        return len(done.committed) == len(groups)
+
+    def _staged(self, hider: RowHider, paths: Sequence[str], *, is_in_order: bool) -> WrittenGroup:
+        live, entries = live_group(self.table, *paths), self.live()
+        stored = [row for path in paths for row in self.files[path]]
+        had_vectors = any(entries[path].get("deletionVector") for path in paths)
+        if is_in_order and (not had_vectors or hider.may_carry(live)):
+            output = self._output(stored)
+            of_inputs = tuple(len(self.files[path]) for path in paths)
+            written = WrittenGroup(live, (output,), len(stored), input_rows=of_inputs)
+            carried = hider.carried(written) if had_vectors else written
+            assert carried is not None
+            return carried
+        seen = [row for path in paths for _, row in self.visible(entries[path])]
+        return WrittenGroup(live, (self._output(reversed(seen)),), len(seen), "row_order")
+
+    def _output(self, rows: Iterable[int]) -> LoggedFile:
+        body = self._write(rows, "out")["add"]
+        return LoggedFile(decode_add(body, (PartitionColumn("p", "p", "string"),)), encode(body))
+
+    def check_places(
+        self, live: Any, chosen: Sequence[Sequence[int]], output: LoggedFile, places: Sequence[int]
+    ) -> bool:
+        """Compare rows as a proofreader does."""
+        pairs = zip(live.inputs, chosen, strict=True)
+        read = [self.files[logged.file.path][place] for logged, of_file in pairs for place in of_file]
+        assert read == [self.files[output.file.path][place] for place in places]
+        return True
+
+    def _pause(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
 OF_ROWS = (OnIceberg.append, OnIceberg.delete_places, OnIceberg.delete_places)
 OF_FILES = (OnIceberg.put_together, OnIceberg.bring_back, OnIceberg.move, OnIceberg.roll_back)
 
 
-def play(world: OnIceberg, others: tuple[Callable[[OnIceberg], object], ...], *, in_order: float = 1) -> list[bool]:
+def play(world: Any, others: Sequence[Callable[[Any], object]], *, in_order: float = 1) -> list[bool]:
     """Play a schedule; returns of each rewrite whether all of it landed."""
     draw, landed = world.draw, list[bool]()
     for _ in range(3):
-        world.act(OnIceberg.append)
+        world.act(type(world).append)
 
     def some(at_most: int) -> Callable[[], object]:
         return lambda: [world.act(*others) for _ in range(draw.randint(0, at_most))]
@@ -138,8 +316,8 @@ def play(world: OnIceberg, others: tuple[Callable[[OnIceberg], object], ...], *,
     for _ in range(draw.randint(1, 6)):
         some(3)()
         landed.append(world.rewrite(some(4), [some(2) for _ in range(draw.randint(0, 4))], in_order=in_order))
-        assert world.table.rows() == sorted(world.rows)
-        assert world.table.orphans() <= world.left, "what was not committed is deleted"
+        assert world.visible_rows() == sorted(world.rows)
+        assert world.orphans() == set(), "what was not committed is deleted"
     return landed
 
 
@@ -156,3 +334,12 @@ def test_no_row_is_lost_or_comes_back_on_iceberg_whatever_others_do(has_vectors:
 @given(SEEDS)
 def test_a_rewrite_on_iceberg_lands_beside_all_who_add_and_delete_rows(has_vectors: bool, seed: int) -> None:
     assert all(play(OnIceberg(Random(seed), has_vectors=has_vectors), OF_ROWS))
+
+
+DELTA_ROWS = (OnDelta.append, OnDelta.delete_places, OnDelta.delete_places)
+
+
+@given(SEEDS)
+def test_no_row_is_lost_or_comes_back_on_delta_whatever_others_do(seed: int) -> None:
+    others = (*DELTA_ROWS, *DELTA_ROWS, OnDelta.move, OnDelta.restore, OnDelta.change_columns)
+    play(OnDelta(Random(seed)), others, in_order=0.9)
