@@ -38,9 +38,6 @@ from shared.paths.boundary import Boundary
 from shared.paths.locations import hadoop_path
 from shared.paths.sql_text import table_name
 
-COMMIT_ATTEMPTS = 5
-"""Attempts of the commit: others may change files that were not clustered, which is no conflict."""
-
 
 @dataclass(slots=True)
 class StatementJob:
@@ -93,7 +90,7 @@ class StatementJob:
         if written is None:
             return TableJobOutcome(version, shape.metadata, reason="OPTIMIZE found nothing to cluster")
         target.operation = staged.operation
-        landed = committer.commit([written], attempts=COMMIT_ATTEMPTS)
+        landed = committer.commit([written])
         if landed.version is None:
             raise Conflict(
                 f"others replaced files of {log.location} while they were clustered; nothing was committed, and it is "

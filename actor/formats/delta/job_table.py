@@ -27,9 +27,6 @@ from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
 from shared.table import FileKey, Snapshot
 
-COMMIT_ATTEMPTS = 20
-"""Attempts of one commit: others may append several times a second, which is no conflict."""
-
 FILES_IN_DRIVER = 10_000
 """Live files that are listed without a Spark job, where the log permits it."""
 
@@ -118,7 +115,7 @@ class JobTable:
         if writer.may_have_lost_attempts():
             self._sweep(committer, paths, written.paths)
         with changed(self.scala, log.session, {USER_METADATA: user_metadata}):
-            landed = committer.commit([written], attempts=COMMIT_ATTEMPTS)
+            landed = committer.commit([written])
         if landed.version is None:
             raise Conflict(
                 f"others replaced files of {log.location} while they were rewritten; they are chosen again",
