@@ -4,12 +4,15 @@ The next actor then stops in the phase that follows, so that each start of an ac
 """
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.support.index_lab import TABLES
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.stack import Stack
 from tests.support.waiting import until
@@ -24,7 +27,9 @@ pytestmark = [
 
 PHASES = (
     "deduplicate:comparing",
+    "index:files_written",
     "cluster:clustering",
+    "index:committed",
     "checkpoint:writing",
     "deduplicate:committed",
     "cluster:committed",
@@ -50,15 +55,21 @@ PROPERTIES = {
     "checkpoint": {},
     "set_properties": {},
 }
-"""By kind, what a table says of itself; nothing but the job that a test requests may run on it."""
+"""By kind, what a table says of itself; nothing but the job that a test requests may run on it.
+
+A table with an index is one that Qbeast's library wrote.
+"""
 
 CHANGE = {"lakewright.weight": "2"}
 
-Rows = list[tuple[int, int, str]]
+Rows = list[tuple[Any, ...]]
 
 
 def make(path: Path, kind: str) -> Rows:
-    """Make a table whose commits each write every key again, and return its rows."""
+    """Make a table whose commits each write every key again, or copy one with an index; return its rows."""
+    if kind == "index":
+        shutil.copytree(TABLES / "one", path)
+        return found(path)
     DeltaTable.create(
         path,
         SCHEMA,
@@ -79,7 +90,7 @@ def make(path: Path, kind: str) -> Rows:
 def found(path: Path) -> Rows:
     """Return all rows as another reader finds them."""
     rows = pa.table(DeltaTable(path).to_pyarrow_table()).to_pylist()
-    return sorted((row["id"], row["n"], row["day"]) for row in rows)
+    return sorted(tuple(row.values()) for row in rows)
 
 
 def newest(rows: Rows) -> Rows:

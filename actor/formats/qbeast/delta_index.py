@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.actions import LoggedFile, decode_adds, json_array
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.job_permission import JobPermission
@@ -17,11 +17,13 @@ from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.qbeast.index_job import IndexJob, IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter
+from actor.formats.qbeast.placed_rows import PlacedRows
 from actor.jvm.sessions import USER_METADATA, Sessions, changed
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
+from actor.rewrite.run import FILES_WRITTEN
 from shared.errors import Conflict
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
@@ -61,15 +63,29 @@ class DeltaIndex:
 
     def rewrite(self, wanted: IndexRewrite, mark: CommitMetadata) -> tuple[int, Mapping[str, int]]:
         """Rewrite files that are live in the last snapshot; raises Conflict where others took one."""
-        wanted_paths = {file.path for file in wanted.files}
-        live = self._group([logged for logged in self._live if logged.file.path in wanted_paths])
-        self.boundary.check_links(self.log.location, live.delete_files)
+        live = self._found_live(wanted)
         input_bytes = sum(logged.file.size_bytes for logged in live.inputs)
         require_free_space(self.log.location, input_bytes, reserved_bytes=self.reserved_disk_bytes)
         prefix = new_prefix()
         with changed(self.scala, self.log.session, {USER_METADATA: mark.encode(), **naming(prefix)}):
             written, version = self._commit(live, wanted, prefix)
         return version, written.figures
+
+    def verify(self, wanted: IndexRewrite) -> int:
+        """Count the rows of files that are live in the last snapshot; writes nothing.
+
+        Raises RefusedFiles where rows are not in the blocks that the index says.
+        """
+        live = self._found_live(wanted)
+        rows = self.log.frame(self._found, self.scala.adds(json_array(live.inputs)))
+        _, found = PlacedRows(self.scala, self.log, wanted).proved(rows, live.inputs)
+        return sum(count.rows for count in found.values())
+
+    def _found_live(self, wanted: IndexRewrite) -> LiveGroup:
+        paths = {file.path for file in wanted.files}
+        live = self._group([logged for logged in self._live if logged.file.path in paths])
+        self.boundary.check_links(self.log.location, live.delete_files)
+        return live
 
     def _group(self, inputs: Sequence[LoggedFile]) -> LiveGroup:
         files, version = tuple(logged.file for logged in inputs), int(self._found.version())
@@ -94,6 +110,7 @@ class DeltaIndex:
             raise
         if writer.may_have_lost_attempts():
             self._sweep(committer, paths, written.paths)
+        self.control.reached(FILES_WRITTEN)
         landed = committer.commit([written], attempts=COMMIT_ATTEMPTS)
         if landed.version is None:
             raise Conflict(
