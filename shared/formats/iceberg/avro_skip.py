@@ -55,8 +55,6 @@ def _skip_of(schema: Any, named: Named) -> Skip:
     if isinstance(schema, list):
         return _one_of([_skip_of(one, named) for one in schema])
     kind = schema if isinstance(schema, str) else schema["type"]
-    if not isinstance(kind, str):
-        return _skip_of(kind, named)
     if kind in _PLAIN:
         return _PLAIN[kind]
     return _MADE[kind](schema, named) if kind in _MADE else _skip_of(named[_short(kind)], named)
