@@ -38,10 +38,6 @@ def size(shown: Shown) -> object:
     return shown["index"]["next"]["bytes"]
 
 
-def reasons(shown: Shown) -> object:
-    return [one.partition(": ")[0] for one in shown["index"]["ignored_properties"]]
-
-
 CHANGES: list[tuple[str, View, object, list[tuple[str, object]]]] = [
     # No release of the library indexes files of others, so no iteration takes them, whatever these say.
     (f"{UNINDEXED}enabled", strategy, "leveled", [("false", "leveled"), ("true", "leveled")]),
