@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from tests.support.index_lab import TABLES
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.stack import Stack
 from tests.support.waiting import until
@@ -60,6 +59,7 @@ PROPERTIES = {
 A table with an index is one that Qbeast's library wrote.
 """
 
+INDEXED = Path(__file__).parents[1] / "data" / "qbeast_tables" / "one"
 CHANGE = {"lakewright.weight": "2"}
 
 Rows = list[tuple[Any, ...]]
@@ -68,7 +68,7 @@ Rows = list[tuple[Any, ...]]
 def make(path: Path, kind: str) -> Rows:
     """Make a table whose commits each write every key again, or copy one with an index; return its rows."""
     if kind == "index":
-        shutil.copytree(TABLES / "one", path)
+        shutil.copytree(INDEXED, path)
         return found(path)
     DeltaTable.create(
         path,

@@ -10,7 +10,7 @@ import pytest
 
 from shared.formats.iceberg.avro_records import decoded
 from shared.formats.iceberg.avro_skip import named_types, skip_of
-from tests.support.avro_schema import record
+from tests.support.iceberg_store import record
 
 PAIR = record("pair", key="int", value="bytes")
 COUNTS = record("counts", key="int", value="long")
