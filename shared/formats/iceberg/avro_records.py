@@ -21,6 +21,9 @@ from shared.formats.iceberg.avro_skip import Skip, named_types, skip_of
 _CALENDAR = re.compile(rb'"logicalType"(\s*:\s*"(?:date|time|timestamp|local-timestamp)[^"]*")')
 """Where a schema calls a number a date or a time."""
 
+_SHAPES = 4 * KNOWN_SCHEMAS
+"""Shapes that are remembered: of one schema other fields are read for lists, live files, and entries of both kinds."""
+
 T = TypeVar("T")
 
 Fields = tuple[str, ...]
@@ -64,7 +67,7 @@ def _records(body: bytes, checked: AvroFile, fields: Fields) -> Iterator[Any]:
                 stream.seek(shape.skip(block, stream.seek(0, io.SEEK_CUR)))
 
 
-@lru_cache(maxsize=KNOWN_SCHEMAS)
+@lru_cache(maxsize=_SHAPES)
 def _shape(text: bytes, fields: Fields) -> _Shape:
     schema = json.loads(text)
     record, rest = _cut(schema, fields)
