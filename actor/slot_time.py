@@ -24,7 +24,7 @@ class SlotTime:
 
     @contextmanager
     def shared_by(self, runs: Sequence[LeasedRun]) -> Iterator[None]:
-        """Count the time since the last step, and that of this one, for the runs that share the slot now."""
+        """Count the time since the last step, and what this one takes, for the runs that share the slot now."""
         sharing = tuple(runs)
         try:
             yield

@@ -88,6 +88,11 @@ class _ProbedTable(ForwardingReader):
         self._reader: TableReader | None = None
         self.location = location
 
+    @property
+    def checks_history(self) -> bool:
+        """Return what its reader says, False until that was found."""
+        return self._reader is not None and self._reader.checks_history
+
     async def _found(self, *, is_newest: bool = False) -> TableReader:  # noqa: ARG002 - a format stays until it is gone
         if self._reader is None:
             found = await self._formats.find(self.location)

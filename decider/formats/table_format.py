@@ -92,6 +92,10 @@ class TableReader(Protocol):
 
     location: str
 
+    @property
+    def checks_history(self) -> bool:
+        """True if `changes` yields nothing where history does not lead through a position, and ends at its end."""
+
     def changes(
         self, after: Position, metadata: TableMetadata, *, until: int | None = None
     ) -> AsyncGenerator[Commit, None]:

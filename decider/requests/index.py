@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from decider.requests.table_request import RequestedJob, TableRequest, option
 from shared.errors import InvalidInput
 from shared.jobs.index_options import IndexJobOptions
 from shared.jobs.payload import INDEX
+from shared.policy.names import REVISION_REWRITE
 
 if TYPE_CHECKING:
     from decider.requests.requested_table import RequestedTable
@@ -25,8 +26,10 @@ class IndexRequest(TableRequest):
     bytes_per_iter: int | None = option(
         "Bytes of one iteration, 0 for its first group; default: by the table's properties.", None, ge=0, lt=2**63
     )
-    revision_rewrite: Literal[False] = option(
-        "Whole revisions are never rewritten: leveled compaction takes what is eligible."
+    revision_rewrite: bool | None = option(
+        "Rewrite all files of the revision at once, unless it is as compact as it can be; default: by the table's "
+        "properties.",
+        None,
     )
 
     async def jobs(self, table: "RequestedTable") -> Sequence[RequestedJob]:
@@ -35,4 +38,6 @@ class IndexRequest(TableRequest):
             return []
         if not table.policy.traits.is_indexed:
             raise InvalidInput(f"the table {table.ref.name} has no Qbeast index", field="table")
-        return [(INDEX, IndexJobOptions(self.revision, self.bytes_per_iter))]
+        own = table.metadata.configuration.get(REVISION_REWRITE, "").strip().lower() == "true"
+        whole = own if self.revision_rewrite is None else self.revision_rewrite
+        return [(INDEX, IndexJobOptions(self.revision, self.bytes_per_iter, whole))]

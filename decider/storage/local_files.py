@@ -63,9 +63,12 @@ def read_chosen_file(path: Path, max_bytes: int) -> bytes:
     """Return a file at a place that was checked or chosen by an operator; raises InvalidInput and OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with FileIO(descriptor) as file:
-        if odd_kind(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if odd_kind(found.st_mode):
             raise InvalidInput(f"{path}: this is no plain file")
-        body = _read(file, max_bytes + 1)
+        body = _read(file, min(found.st_size, max_bytes) + 1)
+        if len(body) > found.st_size:  # It grew, or has no size, as files of the kernel have none.
+            body += _read(file, max_bytes + 1 - len(body))
     if len(body) > max_bytes:
         raise InvalidInput(f"{path}: the file has more than {max_bytes} bytes, and that is the limit")
     return body

@@ -180,7 +180,8 @@ class TableTracking:
                 if len(batch) == COMMITS_PER_INGEST or commit.metadata is not None:
                     break
             else:
-                is_end = self._here.is_listed  # Where nothing hides behind a gap, the end that was read is the end.
+                # Where nothing hides behind a gap, the end that was read is the end.
+                is_end = self._here.is_listed or self._reader.checks_history
         if not len(batch):
             return await self._nothing_new(cursor, hinted)
         with tracing.step(SpanName.DECIDE, self._attributes(last.version, commits=len(batch))):
@@ -210,10 +211,10 @@ class TableTracking:
 
         A table that was dropped and created again at its location starts over at version 0, and its commits would be
         applied to the old table's partitions. Checked at most once in `followed_table.TRUSTED_MS`, and not while this
-        process applies its commits.
+        process applies its commits; nor here where commits that follow it show it.
         """
         now_ms = self._parts.now_ms()
-        if not position.digest or self._here.is_trusted(position, now_ms):
+        if self._reader.checks_history or not position.digest or self._here.is_trusted(position, now_ms):
             return True
         if not await self._reader.contains(position):
             return False
@@ -277,16 +278,20 @@ class TableTracking:
         """The next commit is not there: either we are caught up, or the log was cleaned up behind the cursor.
 
         The request that distinguishes them is made once per table and process, and when an event named a higher
-        version.
+        version; where no other has shown that it is the same table, as often as that is checked.
         """
         expects_more = hinted is not None and hinted > cursor.version
-        if expects_more or not self._here.is_listed:
+        now_ms = self._parts.now_ms()
+        is_proved = not self._reader.checks_history or self._here.is_trusted(cursor.position, now_ms)
+        if expects_more or not self._here.is_listed or not is_proved:
             end = await self._reader.end_of_history(cursor.position)
             self._here.is_listed = True
             if end.lost:
                 return _TrackStep(rescan=end.lost)
             if not end.is_end:
                 return _TrackStep(raced=True)
+            if self._reader.checks_history:
+                self._here.verify(cursor.position, now_ms)
         lifted = await self._why_lifted(cursor, cursor, self._in_force(cursor).policy)
         if lifted:
             return _TrackStep(rescan=lifted)

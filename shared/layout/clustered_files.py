@@ -80,7 +80,7 @@ class ClusteredFiles:
         return ClusteredFiles(*unclustered, self.clustered_bytes)
 
     def after(self, commit: Commit, tag: str = CUBE_TAG) -> "ClusteredFiles":
-        """Return the counts after a commit; `tag` is that of a clustered file.
+        """Return the counts after a commit; `tag` names how a file is clustered.
 
         A removal without tags or size is completed from the add of its path.
         """

@@ -19,5 +19,8 @@ FOREIGN = (
 QBEAST_SWITCH = QBEAST + "autoOptimize.enabled"
 """The switch whose removal switches a table off that it had switched on, as in Qbeast."""
 
+REVISION_REWRITE = QBEAST + "revision-rewrite"
+"""The property by which a run on request rewrites all files of an index at once."""
+
 MANUAL = QBEAST + "type"
 """The property whose change starts one run of a table that is not optimized automatically."""

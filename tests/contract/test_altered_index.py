@@ -38,17 +38,14 @@ def size(shown: Shown) -> object:
     return shown["index"]["next"]["bytes"]
 
 
-def reasons(shown: Shown) -> object:
-    return [one.partition(": ")[0] for one in shown["index"]["ignored_properties"]]
-
-
 CHANGES: list[tuple[str, View, object, list[tuple[str, object]]]] = [
     # No release of the library indexes files of others, so no iteration takes them, whatever these say.
     (f"{UNINDEXED}enabled", strategy, "leveled", [("false", "leveled"), ("true", "leveled")]),
     (f"{UNINDEXED}prioritize", strategy, "leveled", [("false", "leveled"), ("true", "leveled")]),
     (f"{UNINDEXED}batchBytes", strategy, "leveled", [("1", "leveled"), ("1 gb", "leveled")]),
     (f"{UNINDEXED}fromTimestamp", strategy, "leveled", [("2100-01-01 00:00:00", "leveled"), ("0", "leveled")]),
-    (f"{USE}revision-rewrite", reasons, [], [("true", [f"{USE}revision-rewrite = true"]), ("false", [])]),
+    # Whole revisions are rewritten on request alone.
+    (f"{USE}revision-rewrite", strategy, "leveled", [("true", "leveled"), ("false", "leveled")]),
 ]
 """Each property, what shows its effect and how without it, and values with their effects, on a table of 14 files."""
 

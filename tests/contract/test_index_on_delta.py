@@ -1,19 +1,25 @@
 """Rewrites of index files on tables that Qbeast's library wrote: its blocks, no row lost, and what is refused."""
 
 import json
+import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from actor.engines import EngineSet
 from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.qbeast.delta_index import DeltaIndex
 from actor.formats.qbeast.index_job import IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter
 from actor.ports import TableJob, TableJobOutcome
+from services.cli.__main__ import app
+from services.cli.cli_context import CliContext
 from shared.errors import Corrupt, RefusedFiles
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.transformations import Coordinate, encode_coordinates
@@ -146,6 +152,32 @@ def test_what_others_do_before_the_commit_is_neither_lost_nor_doubled(
     done = table.run(control)
     assert sorted(json.loads(row)["id"] for row in table.rows()) == wanted
     assert (done.is_complete, None in done.commits) == (True, False), "what did not land is no commit"
+
+
+def verify(table: IndexTable, *options: str) -> tuple[int, Any]:
+    """Run `tables index --verify` on the engine of the session."""
+
+    @contextmanager
+    def opened(_say: object) -> Iterator[object]:
+        yield EngineSet([table.lab.engine])
+
+    setting = CliContext("http://127.0.0.1:9", as_json=True, engine=opened)
+    done = CliRunner().invoke(app, ["tables", "index", str(table.path), "--verify", *options], obj=setting)
+    assert isinstance(done.exception, SystemExit | None), (done.output, done.exception)
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_an_index_is_verified_by_all_its_rows_and_the_first_block_that_differs_is_named(lab: DeltaLab) -> None:
+    table = IndexTable(lab, "one")
+    version, blocks = newest(table.path), table.blocks()
+    code, found = verify(table)
+    compared = {"files": len(blocks), "blocks": sum(len(of_file) for _, of_file in blocks), "rows": 1000}
+    assert (code, found) == (0, {"problem": "", **{f"{name}_verified": count for name, count in compared.items()}})
+    assert verify(table, "--revision-id", "9")[1]["rows_verified"] == 0
+    with_log(table, one_row_more)
+    code, found = verify(table)
+    assert (code, newest(table.path)) == (1, version)
+    assert re.search(r"the block '.*' of .*\.parquet says \d+ rows from the weight", found["problem"])
 
 
 def with_log(table: IndexTable, change: Callable[[dict[str, Any]], None]) -> None:

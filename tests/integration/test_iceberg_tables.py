@@ -165,6 +165,22 @@ def test_a_table_of_a_catalog_is_followed_and_its_jobs_name_format_and_place(
     assert decider.get("/v1/tables/orders")["state"]["rebuilds"] == 0
 
 
+@pytest.mark.parametrize("trusted_ms", [0, 60_000])
+def test_new_commits_cost_one_answer_of_the_catalog_one_list_and_a_manifest_each(
+    decider: LiveDecider, lake: Lake, monkeypatch: pytest.MonkeyPatch, trusted_ms: int
+) -> None:
+    """Also the first ones that this process sees, and those after a pause: they prove that the table is the same."""
+    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", trusted_ms)
+    register(decider, PLACE, name="orders")
+    meter = decider.services.operations.read_meter
+    for commits in (1, 3, 20):
+        lake.append(commits)
+        before = meter.counts.total()
+        decider.sweep()
+        assert meter.counts.total() - before == 1 + 1 + commits
+        assert counts(decider, "orders") == lake.files()
+
+
 def test_a_rollback_leads_to_a_rebuild(decider: LiveDecider, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", 0)
     lake.append(3)

@@ -77,7 +77,7 @@ def test_budget_and_revision_choose_the_files_of_the_next_iteration(table: Alter
         (AUTO + "revisionId", "newest", "a whole number"),
         ("use.optimization.revision-id", "-1", "a whole number"),
         ("use.optimization.bytes-per-iter", "much", "expected a size"),
-        ("use.optimization.revision-rewrite", "true", "whole revisions are not rewritten"),
+        ("use.optimization.revision-rewrite", "whole", "true or false"),
         (UNINDEXED + "enabled", "no", "expected true or false"),
         (UNINDEXED + "prioritize", "first", "expected true or false"),
         (UNINDEXED + "batchBytes", "0", "1 byte or more"),

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
+from shared.jobs.index_options import IndexJobOptions
 from shared.jobs.payload import JobPayload
 from shared.queue import queries
 from tests.support.live_decider import LiveDecider
@@ -95,6 +96,25 @@ def test_a_job_is_decided_once_the_owner_switches_it_on_and_withdrawn_once_that_
     assert jobs(decider) == []
 
 
+@pytest.mark.parametrize(
+    ("own", "asked", "is_whole"),
+    [("", [], False), ("true", [], True), ("", ["true"], True), ("true", ["false"], False), ("whole", [], False)],
+)
+def test_a_whole_revision_is_rewritten_where_the_request_or_else_the_table_says_so(
+    decider: LiveDecider, tmp_path: Path, own: str, asked: list[str], is_whole: bool
+) -> None:
+    table = registered(decider, tmp_path / "t")
+    table.set_properties(**{"lakewright.index": "on"}, **({"use.optimization.revision-rewrite": own} if own else {}))
+    decider.sweep()
+    command = ["--url", decider.url, "index", "t", *(["--revision-rewrite", *asked] if asked else [])]
+    assert "1 job." in CliRunner().invoke(app, command).stdout
+    (job,) = [one for one in decider.get("/v1/jobs")["jobs"] if one["kind"] == "index"]
+    executor = decider.services.queue.executor
+    queued = decider.run(executor.run(queries.job(executor.name, job["id"])))
+    assert queued is not None
+    assert IndexJobOptions.decode(JobPayload.decode(queued.payload).options).whole_revision is is_whole
+
+
 def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
@@ -111,7 +131,6 @@ def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
     at = ["--table-location", str(table.path), "--revision-rewrite", "false"]
     assert "joined the waiting job" in CliRunner().invoke(app, ["--url", decider.url, "index", *at]).stdout
     refused = {
-        "revision_rewrite: Input should be False": [*at[:2], "--revision-rewrite", "true"],
         "true or false": [*at[:2], "--revision-rewrite", "all"],
         "name the table": ["t", *at],
         "its location": [],

@@ -233,7 +233,7 @@ class Watched:
         before = progress_of(self.tree.read().of_revision(1))
         self.tree.optimize(iteration)
         assert Counter(row for some in self.tree.rows.values() for row in some) == rows
-        if iteration.strategy is Strategy.LEVELED:
+        if iteration.strategy in (Strategy.LEVELED, Strategy.REVISION):
             assert progress_of(self.tree.read().of_revision(1)) < before, "(overhanging blocks, blocks) falls"
 
 
@@ -246,6 +246,21 @@ def test_every_optimization_ends_and_every_compaction_lowers_overhang_then_block
     done = run_iterations(table, IndexOptions(budget_bytes=budget_bytes), lambda: False)
     assert done.end is IterationEnd.DONE
     assert eligible_groups(tree.read().of_revision(1), SPACE) == []
+
+
+@pytest.mark.parametrize("seed", range(TREES))
+def test_a_whole_revision_is_rewritten_once_and_then_each_cube_has_one_block(seed: int) -> None:
+    rng = random.Random(f"whole {seed}")
+    tree = grown(rng, with_drops=seed % 2 == 0)
+    table, whole = Watched(tree, rng), IndexOptions(budget_bytes=0, whole_revision=True, indexes_files=False)
+    before = tree.read().of_revision(1)
+    done = run_iterations(table, whole, lambda: False)
+    assert done.end is IterationEnd.DONE
+    assert [one.files for one in done.iterations] in ([before], [])
+    blocks = [block for file in tree.read().of_revision(1) for block in file.blocks]
+    assert len(blocks) == len({block.cube for block in blocks})
+    assert progress_of(tree.read().of_revision(1)).overhang_blocks == 0
+    assert run_iterations(table, whole, lambda: False).iterations == ()
 
 
 @pytest.mark.parametrize("seed", range(TREES))

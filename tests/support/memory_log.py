@@ -38,6 +38,8 @@ class MemoryLog:
     one that names its number of files.
     """
 
+    checks_history = False
+
     def __init__(self, metadata: TableMetadata) -> None:
         self.commits = [Commit(0, 0, "CREATE TABLE", metadata=metadata, data_change=False)]
         self.oldest = 0

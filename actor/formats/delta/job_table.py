@@ -20,6 +20,7 @@ from actor.ports import TableJob, TableJobControl
 from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
+from actor.rewrite.run import FILES_WRITTEN
 from shared.errors import Conflict
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
@@ -82,19 +83,20 @@ class JobTable:
         Returns the version of the commit, and the group. Raises Conflict where others took one of the files, and what
         the writer raises.
         """
-        live = self._group(inputs)
-        self.boundary.check_links(self.log.location, live.delete_files)
+        live = self.group(inputs)
         require_free_space(self.log.location, live.group.bytes, reserved_bytes=self.reserved_disk_bytes)
         prefix = new_prefix()
         with changed(self.scala, self.log.session, naming(prefix)):
             return self._commit(live, new_writer, mark, prefix)
 
-    def _group(self, inputs: Sequence[LoggedFile]) -> LiveGroup:
+    def group(self, inputs: Sequence[LoggedFile]) -> LiveGroup:
+        """Return files that are live in the last snapshot as a group; raises what the boundary does of its vectors."""
         files, version = tuple(logged.file for logged in inputs), int(self.found.version())
         group = FileGroup(WHOLE_TABLE, files, RewriteMode.MINOR)
         live = LiveGroup(group, tuple(inputs), version, self.log.digest(version))
         everything = LiveGroup(replace(group, files=()), self.live, version, None)
         require_single_entries(self.log.location, live, [everything])
+        self.boundary.check_links(self.log.location, live.delete_files)
         return live
 
     def _commit(
@@ -114,6 +116,7 @@ class JobTable:
             raise
         if writer.may_have_lost_attempts():
             self._sweep(committer, paths, written.paths)
+        self.control.reached(FILES_WRITTEN)
         with changed(self.scala, log.session, {USER_METADATA: user_metadata}):
             landed = committer.commit([written])
         if landed.version is None:

@@ -53,7 +53,7 @@ class ListedDeletes:
     def of(
         self, place: int, path: str, sequence: int | None = None, *, is_ours: bool = False
     ) -> tuple[AppliedDelete, ...]:
-        """Return those of the data file at a place of those that were asked for.
+        """Return the deletes of the data file at a place among the files that were asked for.
 
         sequence: the number of the snapshot that added it, None if that is not known; is_ours: a rewrite of ours did.
         """

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from actor.formats.delta.actions import LoggedFile, json_array
 from actor.formats.delta.job_table import JobTable
 from actor.formats.qbeast.index_job import IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter
+from actor.formats.qbeast.placed_rows import PlacedRows
 from shared.layout.commit_metadata import CommitMetadata
 from shared.table import Snapshot
 
@@ -22,10 +24,23 @@ class DeltaIndex:
 
     def rewrite(self, wanted: IndexRewrite, mark: CommitMetadata) -> tuple[int, Mapping[str, int]]:
         """Rewrite files that are live in the last snapshot; raises Conflict where others took one."""
-        paths = {file.path for file in wanted.files}
         version, written = self.table.rewrite(
-            [logged for logged in self.table.live if logged.file.path in paths],
+            self._live(wanted),
             lambda snapshot, tasks, proofs: IndexWriter(self.table.scala, snapshot, tasks, proofs, wanted),
             lambda _written: mark,
         )
         return version, written.figures
+
+    def verify(self, wanted: IndexRewrite) -> int:
+        """Count the rows of files that are live in the last snapshot; writes nothing.
+
+        Raises RefusedFiles where rows are not in the blocks that the index says.
+        """
+        table, live = self.table, self.table.group(self._live(wanted))
+        rows = table.log.frame(table.found, table.scala.adds(json_array(live.inputs)))
+        _, found = PlacedRows(table.scala, table.log, wanted).proved(rows, live.inputs)
+        return sum(count.rows for count in found.values())
+
+    def _live(self, wanted: IndexRewrite) -> list[LoggedFile]:
+        paths = {file.path for file in wanted.files}
+        return [logged for logged in self.table.live if logged.file.path in paths]

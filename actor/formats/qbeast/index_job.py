@@ -10,7 +10,8 @@ from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.rewrite.checks import check_identity
 from shared.errors import PermanentError, Unsupported
-from shared.formats.qbeast.files import IndexFile
+from shared.formats.qbeast.batches import batches
+from shared.formats.qbeast.files import FileClass, IndexFile
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import (
     IndexOptions,
@@ -19,6 +20,7 @@ from shared.formats.qbeast.iterations import (
     OptimizationResult,
     run_iterations,
 )
+from shared.formats.qbeast.leveled import DEFAULT_BUDGET_BYTES
 from shared.formats.qbeast.names import LAST_REVISION
 from shared.formats.qbeast.options import read_options, without_indexing
 from shared.formats.qbeast.revisions import Revision
@@ -68,6 +70,12 @@ class IndexTable(Protocol):
         Raises Conflict where others took one, RefusedFiles where rows are not in the blocks that the index says.
         """
 
+    def verify(self, wanted: IndexRewrite) -> int:
+        """Count the rows of files that are live in the last snapshot; writes nothing.
+
+        Raises RefusedFiles where rows are not in the blocks that the index says.
+        """
+
 
 @dataclass(slots=True)
 class IndexJob:
@@ -92,6 +100,8 @@ class IndexJob:
         """
         # Before the options are read: they need a table that may be touched.
         snapshot = self._checked()
+        if IndexJobOptions.decode(self.job.options).only_verifies:
+            return self._verified(snapshot)
         options, left_out = self._options(snapshot)
         result = run_iterations(self, options, self._must_stop)
         return self._outcome(result, left_out)
@@ -137,6 +147,19 @@ class IndexJob:
         self._not_wanted = reason_not_wanted(self.job, metadata)
         return snapshot
 
+    def _verified(self, snapshot: Snapshot) -> TableJobOutcome:
+        """Prove the rules of every revision, or of the one that is asked for, on all of its files."""
+        asked, index = IndexJobOptions.decode(self.job.options), QbeastIndex.of_snapshot(snapshot)
+        revisions = sorted({file.revision for file in index.files if file.kind is FileClass.INDEXED})
+        for number in revisions if asked.revision is None else [asked.revision]:
+            for files in batches(index.of_revision(number), asked.budget_bytes or DEFAULT_BUDGET_BYTES):
+                if self.control.should_stop():
+                    return self._outcome(OptimizationResult((), IterationEnd.STOPPED), "")
+                rows = self.table.verify(IndexRewrite.of(snapshot, files, self.job.policy.index_zone))
+                blocks = sum(len(file.blocks) for file in files)
+                self._add({"files_verified": len(files), "blocks_verified": blocks, "rows_verified": rows})
+        return self._outcome(OptimizationResult((), IterationEnd.DONE), "no file of the table is indexed")
+
     @property
     def _known(self) -> Snapshot:
         """The version that the present iteration was chosen from."""
@@ -145,8 +168,8 @@ class IndexJob:
     def _options(self, snapshot: Snapshot) -> tuple[IndexOptions, str]:
         """Return how the table is optimized, and a sentence about the files that stay as they are."""
         options, _ = read_options(snapshot.metadata.configuration)
-        options = replace(options, sample=self.job.policy.index_sample)
         asked = IndexJobOptions.decode(self.job.options)
+        options = replace(options, sample=self.job.policy.index_sample, whole_revision=asked.whole_revision)
         if asked.revision is not None:
             options = replace(options, revision=asked.revision)
         if asked.budget_bytes is not None:
@@ -163,9 +186,11 @@ class IndexJob:
 
     def _count(self, version: int, figures: Mapping[str, int]) -> None:
         self._commits.append(version)
+        self._add({**figures, "iterations": 1})
+
+    def _add(self, figures: Mapping[str, int]) -> None:
         for name, count in figures.items():
             self._figures[name] = self._figures.get(name, 0) + count
-        self._figures["iterations"] = len(self._commits)
         self.control.measured(self._figures)
 
     def _outcome(self, result: OptimizationResult, left_out: str) -> TableJobOutcome:

@@ -78,6 +78,8 @@ class NamedDeltaTable(ForwardingReader):
     `changes` finds out whether the name still leads there.
     """
 
+    checks_history = False
+
     def __init__(self, name: TableName, access: StorageAccess) -> None:
         self._name = name
         self._boundary = access.boundary

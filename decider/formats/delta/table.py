@@ -18,6 +18,8 @@ from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableMetadata
 class DeltaTable:
     """`TableReader` on a Delta log."""
 
+    checks_history = False
+
     def __init__(self, log: DeltaLog, reads: ObjectReader) -> None:
         self._log = log
         self._storage = DeltaStorage(log, reads)

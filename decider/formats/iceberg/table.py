@@ -41,6 +41,8 @@ from shared.whole_numbers import whole_number
 class IcebergTable:
     """`TableReader` on a table's snapshots."""
 
+    checks_history = True  # Each snapshot names the one before it.
+
     def __init__(self, source: MetadataSource, boundary: Boundary | None) -> None:
         self._source = source
         self._reader = EntryReader(source)

@@ -38,16 +38,16 @@ def index(
         int | None, typer.Option("--bytes-per-iter", min=0, help="Bytes of one iteration, 0 for its first group.")
     ] = None,
     revision_rewrite: Annotated[
-        str, typer.Option("--revision-rewrite", help="Only false: whole revisions are never rewritten.")
-    ] = "false",
+        str, typer.Option("--revision-rewrite", help="true: rewrite all its files at once; default: the table's.")
+    ] = "",
 ) -> None:
     """Optimize the index of a table; `tables index` shows what that would rewrite."""
     if bool(table) == bool(table_location):
         raise typer.BadParameter("name the table, or its location with --table-location")
-    if revision_rewrite.strip().lower() not in ("true", "false"):
-        raise typer.BadParameter(f"--revision-rewrite is true or false, not {revision_rewrite}")
-    body = {"revision": revision_id, "bytes_per_iter": bytes_per_iter}
-    body |= {"revision_rewrite": True} if revision_rewrite.strip().lower() == "true" else {}
+    whole = {"": None, "true": True, "false": False}.get(revision_rewrite.strip().lower(), revision_rewrite)
+    if isinstance(whole, str):
+        raise typer.BadParameter(f"--revision-rewrite is true or false, not {whole}")
+    body = {"revision": revision_id, "bytes_per_iter": bytes_per_iter, "revision_rewrite": whole}
     _request(setting_of(context), table or table_id(location_of(table_location)), "index", body)
 
 

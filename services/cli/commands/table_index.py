@@ -15,7 +15,7 @@ from services.cli.render import Output, counted, size
 from shared.index.status import IndexQuery
 
 
-def index(
+def index(  # noqa: PLR0913, PLR0917 - the options of a command
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="Name of a registered table; or path or URI of any table.")],
     revision_id: Annotated[
@@ -30,9 +30,17 @@ def index(
     what_if: Annotated[  # noqa: FBT002
         bool, typer.Option("--what-if", help="Also estimate the iterations to come under several selections.")
     ] = False,
+    verify: Annotated[  # noqa: FBT002
+        bool, typer.Option("--verify", help="By location only: read all rows, and compare them with their blocks.")
+    ] = False,
 ) -> None:
-    """Show a Qbeast index: its revisions, their fragmentation, and the files of the next rewrite. Changes nothing."""
+    """Show a Qbeast index: its revisions, their fragmentation, and the files of the next rewrite. Changes nothing.
+
+    Exit code 1 with --verify: a block has other rows than its tags name.
+    """
     out = setting_of(context).output()
+    if verify:
+        return _verify(context, table, revision_id)
     if is_location(table):
         setting_of(context).prepare_logs()
         answer = _read(table, IndexQuery(revision_id, bytes_per_iter, sample, is_forecast=what_if))
@@ -42,6 +50,16 @@ def index(
             asked |= {"what_if": True} if what_if else {}
             answer = api.get(f"/v1/tables/{segment(table)}/index", asked)
     return out.raw(answer) if out.as_json else _show(out, answer)
+
+
+def _verify(context: typer.Context, table: str, revision: int | None) -> None:
+    if not is_location(table):
+        raise typer.BadParameter("--verify reads rows, and needs a location, not a name")
+    setting_of(context).prepare_logs()
+    with decider_parts(extra="standalone"):
+        from services.cli.local.verify_index import verify_index  # noqa: PLC0415 - optional
+    if code := verify_index(table, revision, setting_of(context)):
+        raise typer.Exit(code)
 
 
 def _read(table: str, query: IndexQuery) -> Any:

@@ -74,7 +74,7 @@ def optimize(asked: OptimizeArguments, setting: CliContext) -> int:
         return 1
     started = time.monotonic()
     run = LocalRun(job=f"alone-{uuid.uuid4().hex[:16]}")
-    stopped = _run(made, setting.engine or _own_engine, run)
+    stopped = _run(made, setting.engine or own_engine, run)
     took_s = time.monotonic() - started
     counted_after = count_partitions(_snapshot(location).files, made.policy)
     after = TableSummary.of([one.state for one in counted_after.values()], made.policy)
@@ -117,7 +117,8 @@ def _snapshot(location: str) -> Snapshot:
     return asyncio.run(formats.open(location).snapshot())
 
 
-def _own_engine(report: Callable[[str], None]) -> AbstractContextManager[EngineSet]:
+def own_engine(report: Callable[[str], None]) -> AbstractContextManager[EngineSet]:
+    """Open the engines of this process; raises CallFailed where Spark is not installed."""
     try:
         from services.cli.local.engine import alone_engine  # noqa: PLC0415 - Spark is optional and takes a second
     except ImportError as missing:

@@ -1,23 +1,15 @@
 """Manifest lists and manifests, decoded into the few fields that decisions need.
 
-An entry inherits what it leaves out from its manifest: the snapshot that added it, and its sequence number. fastavro
-decodes them: pyiceberg 0.12 takes nine times as long for ten entries, and cuts doubles to 32 bits.
+An entry inherits what it leaves out from its manifest: the snapshot that added it, and its sequence number.
 """
 
-import io
-import json
-import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
-from typing import Any, TypeVar
-
-import fastavro
+from typing import Any
 
 from shared.errors import Corrupt
-from shared.formats.iceberg.avro_limits import KNOWN_SCHEMAS, AvroFile, check_blocks
+from shared.formats.iceberg.avro_records import decoded
 from shared.formats.iceberg.partitions import Spec
 from shared.layout.manifest_files import DEFAULT_TARGET_BYTES, ManifestFiles
 from shared.table import DeleteKind, PartitionKey
@@ -26,10 +18,18 @@ from shared.whole_numbers import whole_number
 TARGET_PROPERTY = "commit.manifest.target-size-bytes"
 """Iceberg's property of the size of a manifest, in bytes."""
 
-_CALENDAR = re.compile(rb'"logicalType"(\s*:\s*"(?:date|time|timestamp|local-timestamp)[^"]*")')
-"""Where a schema calls a number a date or a time."""
-
-T = TypeVar("T")
+_PLACE = ("data_file.file_path", "data_file.file_size_in_bytes")
+_LIVE_FILE = ("status", *_PLACE)
+_FILE = (*_PLACE, *(f"data_file.{name}" for name in ("content", "file_format", "partition", "record_count")))
+_ENTRY = ("status", "snapshot_id", "sequence_number", "file_sequence_number", *_FILE)
+_DELETES = tuple(
+    f"data_file.{name}" for name in ("referenced_data_file", "content_offset", "lower_bounds", "upper_bounds")
+)
+_LINE = (
+    *("manifest_path", "partition_spec_id", "added_snapshot_id", "sequence_number", "manifest_length", "content"),
+    *("added_files_count", "added_data_files_count"),
+)
+"""Fields that are needed of a line of a manifest list, and above of an entry; `_DELETES` only of delete files."""
 
 _LAST_WITHOUT_ROW_IDS = 2
 
@@ -130,7 +130,7 @@ def keeps_rows(format_version: int) -> bool:
 def decode_manifest_list(body: bytes, where: str) -> tuple[Manifest, ...]:
     """Decode a manifest list; raises Corrupt."""
     try:
-        return _decoded(body, _manifest)
+        return decoded(body, _LINE, _manifest)
     except Exception as problem:
         raise Corrupt(f"{where} is no manifest list that can be read: {_first_line(problem)}") from problem
 
@@ -139,7 +139,11 @@ def decode_manifest(body: bytes, manifest: Manifest, specs: Mapping[int, Spec]) 
     """Decode a manifest, deleted entries included; raises Corrupt."""
     try:
         key = specs[manifest.spec].remembered_key()
-        return _decoded(body, lambda raw: _entry(raw, manifest, key))
+        if not manifest.has_deletes:
+            found = decoded(body, _ENTRY, lambda raw: _entry(raw, manifest, key))
+            if all(one.kind is None for one in found):
+                return found
+        return decoded(body, _ENTRY + _DELETES, lambda raw: _entry(raw, manifest, key))
     except Exception as problem:
         raise Corrupt(f"{manifest.path} is no manifest that can be read: {_first_line(problem)}") from problem
 
@@ -147,47 +151,9 @@ def decode_manifest(body: bytes, manifest: Manifest, specs: Mapping[int, Spec]) 
 def decode_live_files(body: bytes, where: str) -> tuple[tuple[str, int], ...]:
     """Return path and size in bytes of each file that is live by a manifest, delete files too; raises Corrupt."""
     try:
-        return tuple(one for one in _decoded(body, _live_file) if one is not None)
+        return tuple(one for one in decoded(body, _LIVE_FILE, _live_file) if one is not None)
     except Exception as problem:
         raise Corrupt(f"{where} is no manifest that can be read: {_first_line(problem)}") from problem
-
-
-def _decoded(body: bytes, decode: Callable[[Any], T]) -> tuple[T, ...]:
-    """Decode the records of a file, whose dates and times may be any that Iceberg can store.
-
-    fastavro makes dates of Python of them, which end with the year 9999; beyond, they are read as the numbers they are.
-    """
-    checked = check_blocks(body)
-    try:
-        return tuple(decode(raw) for raw in _records(body, checked))
-    except (OverflowError, ValueError):
-        return tuple(decode(raw) for raw in fastavro.reader(io.BytesIO(_without_calendar(body))))
-
-
-def _records(body: bytes, checked: AvroFile) -> Iterator[Any]:
-    """Decode the records of a file; of a schema that is known, without to parse it again."""
-    if checked.codec not in ("null", "deflate"):
-        yield from fastavro.reader(io.BytesIO(body))
-        return
-    schema = _parsed_schema(checked.schema)
-    for count, block in checked.blocks:
-        is_plain = checked.codec == "null"
-        stream = io.BytesIO(block if is_plain else zlib.decompressobj(-zlib.MAX_WBITS).decompress(block))
-        for _ in range(count):
-            yield fastavro.schemaless_reader(stream, schema, None)
-
-
-@lru_cache(maxsize=KNOWN_SCHEMAS)
-def _parsed_schema(schema: bytes) -> Any:
-    return fastavro.parse_schema(json.loads(schema))
-
-
-def _without_calendar(body: bytes) -> bytes:
-    """Return a file whose schema calls dates and times by no name that fastavro knows; of the same length."""
-    stream = io.BytesIO(body)
-    fastavro.reader(stream)
-    blocks = stream.read()
-    return _CALENDAR.sub(rb'"logicaltype"\1', body[: len(body) - len(blocks)]) + blocks
 
 
 def _live_file(raw: Mapping[str, Any]) -> tuple[str, int] | None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from json import dumps
 from struct import pack, unpack
 from typing import Any
@@ -13,7 +12,6 @@ from uuid import UUID
 from shared.formats.iceberg.names import SPEC_KEY
 from shared.table import PartitionKey
 
-_REMEMBERED = 1_024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = 12
 
@@ -58,9 +56,17 @@ class Spec:
         return PartitionKey(dumps(texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
     def remembered_key(self) -> Callable[[tuple[Any, ...]], PartitionKey]:
-        """Return `key` for many files, most of them of a few partitions: the key of one is computed once."""
-        is_ambiguous = any(field.type in _WITH_TWO_ZEROS for field in self.fields)
-        return self.key if is_ambiguous else lru_cache(maxsize=_REMEMBERED)(self.key)
+        """Return `key` for the files of one manifest, most of them of a few partitions: each key is computed once."""
+        if any(field.type in _WITH_TWO_ZEROS for field in self.fields):
+            return self.key
+        known: dict[tuple[Any, ...], PartitionKey] = {}
+
+        def key(values: tuple[Any, ...]) -> PartitionKey:
+            if (found := known.get(values)) is None:
+                found = known[values] = self.key(values)
+            return found
+
+        return key
 
 
 def partition_text(field: SpecField, value: Any) -> str | None:

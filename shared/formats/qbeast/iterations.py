@@ -37,6 +37,7 @@ class Strategy(StrEnum):
 
     UNINDEXED = "unindexed"
     LEVELED = "leveled"
+    REVISION = "revision"
     SAMPLING = "sampling"
 
 
@@ -56,6 +57,7 @@ class IndexOptions:
     revision: the one to optimize, None for the newest; 0 means that files are only indexed. from_ms: files modified
     before are never indexed. indexes_files: files are indexed at all; first: before the compaction. sample: fraction of
     the rows that queries sample, for which files are rewritten where no compaction is due; None: for no sample.
+    whole_revision: instead of a compaction, all files of the revision are rewritten at once.
     """
 
     revision: int | None = None
@@ -65,6 +67,7 @@ class IndexOptions:
     from_ms: int = 0
     budget_bytes: int = DEFAULT_BUDGET_BYTES
     sample: Fraction | None = None
+    whole_revision: bool = False
 
     @property
     def strategies(self) -> tuple[Strategy, ...]:
@@ -77,7 +80,7 @@ class IndexOptions:
                     allowed="another revision, or optimizeUnindexedFiles.enabled=true",
                 )
             return (Strategy.UNINDEXED,)
-        found: tuple[Strategy, ...] = (Strategy.LEVELED,)
+        found: tuple[Strategy, ...] = (Strategy.REVISION if self.whole_revision else Strategy.LEVELED,)
         if self.indexes_files:
             found = (Strategy.UNINDEXED, *found) if self.indexes_first else (*found, Strategy.UNINDEXED)
         # Compaction first: it lowers most of what a sample reads in vain, and it feeds on small files.
@@ -144,7 +147,9 @@ def next_iteration(index: QbeastIndex, options: IndexOptions, worklist: Worklist
             found = select_unindexed(index.files, options.batch_bytes, options.from_ms)
         elif (revision := compacted_revision(index, options)) is not None:
             files = index.of_revision(revision.id)
-            if strategy is Strategy.LEVELED:
+            if strategy is Strategy.REVISION:
+                found = _select_revision(files)
+            elif strategy is Strategy.LEVELED:
                 found = select_leveled(files, revision.space, IndexBudget(options.budget_bytes)).files
             elif options.sample is not None:  # pragma: no branch - without a sample it is no strategy
                 known = Worklist() if worklist is None else worklist
@@ -239,6 +244,12 @@ class _Watch:
         found = progress_of(now, self.options.sample)
         self.best, self.idle = min(best, found), 0 if found < best else self.idle + 1
         return self.idle == MAX_IDLE or (self.idle > 0 and _blocks(was) == _blocks(now))
+
+
+def _select_revision(files: Sequence[IndexFile]) -> tuple[IndexFile, ...]:
+    """Return all files of a revision; none where each cube has one block, and all rows are where they belong."""
+    now, cubes = progress_of(files), {block.cube for file in files for block in file.blocks}
+    return tuple(files) if now.overhang_blocks or now.blocks > len(cubes) else ()
 
 
 def _blocks(files: Sequence[IndexFile]) -> Counter[Block]:

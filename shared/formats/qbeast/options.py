@@ -12,7 +12,7 @@ from shared.formats.qbeast.files import FileClass
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions
 from shared.formats.qbeast.names import NOT_INDEXED
-from shared.policy.names import PREFIX, QBEAST
+from shared.policy.names import PREFIX, QBEAST, REVISION_REWRITE
 from shared.policy.parsers import Parser, boolean, integer, parse_size, sample_or_off
 from shared.policy.policy import PropertyIssue
 from shared.policy.properties import parse_first
@@ -20,7 +20,6 @@ from shared.whole_numbers import whole_number
 
 _AUTO = f"{QBEAST}autoOptimize."
 _UNINDEXED = f"{_AUTO}optimizeUnindexedFiles."
-_REVISION_REWRITE = f"{QBEAST}revision-rewrite"
 
 
 def moment_ms(text: str) -> int:
@@ -52,16 +51,18 @@ _PARSERS: tuple[tuple[str, str, Parser], ...] = (
     ("from_ms", f"{_UNINDEXED}fromTimestamp", moment_ms),
     ("budget_bytes", f"{QBEAST}bytes-per-iter", parse_size),
     ("sample", f"{PREFIX}index-sample", sample_or_off),
+    ("of_requests", REVISION_REWRITE, boolean),
 )
-"""The option that each property sets, and its parser, in the order in which they win."""
+"""The option that each property sets, and its parser, in the order in which they win.
+
+Whole revisions are rewritten on request alone: `decider.requests` reads that property.
+"""
 
 
 def read_options(configuration: Mapping[str, str]) -> tuple[IndexOptions, tuple[PropertyIssue, ...]]:
     """Return the options that a table's properties set, and an issue for each property that has no effect."""
     values, _, issues = parse_first(configuration, _PARSERS)
-    if configuration.get(_REVISION_REWRITE, "false").strip().lower() != "false":
-        reason = "whole revisions are not rewritten: leveled compaction takes what is eligible for a rewrite"
-        issues.append(PropertyIssue(_REVISION_REWRITE, configuration[_REVISION_REWRITE], reason))
+    values.pop("of_requests", None)
     options = IndexOptions(**values)
     try:
         options.strategies  # noqa: B018 - raises where none is left

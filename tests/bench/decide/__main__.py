@@ -6,6 +6,7 @@ same with a hundred thousand tables registered, and Redis bytes per partition. S
 
 import argparse
 import json
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,11 +17,14 @@ from tests.bench.decide.house import house
 from tests.bench.decide.iceberg import iceberg
 from tests.bench.decide.latency import Load, latency, phases
 from tests.bench.decide.memory import memory
+from tests.bench.limits import Limit, exit_code
 from tests.bench.machine import machine
 
+CORE_S = "commits_per_s_per_core"
 
-def main() -> None:
-    """Run all parts, print the figures, and keep them as JSON."""
+
+def main() -> int:
+    """Run all parts, print the figures and the limits, and keep them as JSON; return 1 if a limit is not met."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.decide")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--seed", type=int, default=1)
@@ -50,8 +54,7 @@ def main() -> None:
             of_iceberg = {"commits": asked.iceberg_commits, "rounds": min(3, asked.rounds), "partitions": 3 * 365}
             figures |= iceberg(folder / "iceberg", **of_iceberg, seed=asked.seed)
         if asked.only_iceberg:
-            _show(figures, asked.json)
-            return
+            return _show(figures, asked.json)
         with ExitStack() as stack:
             home = stack.enter_context(house(folder / "house"))
             homes = {"": home}
@@ -60,23 +63,37 @@ def main() -> None:
             print("folding", flush=True)
             figures |= folding(homes, folder, commits=asked.commits, rounds=asked.rounds, seed=asked.seed)
             if asked.only_folding:
-                _show(figures, asked.json)
-                return
+                return _show(figures, asked.json)
             print("memory", flush=True)
             figures |= memory(home, folder, partitions=asked.partitions, seed=asked.seed)
         print(f"latency at {asked.per_s:g} commits/s", flush=True)
         load = Load(asked.per_s, asked.seconds, asked.windows, asked.few, asked.many)
         figures |= latency(folder, load, seed=asked.seed)
         figures |= phases(folder, load, seed=asked.seed)
-    _show(figures, asked.json)
+    return _show(figures, asked.json)
 
 
-def _show(figures: dict[str, Any], kept: Path | None) -> None:
+def _show(figures: dict[str, Any], kept: Path | None) -> int:
     for name, value in figures.items():
         print(f"  {name}: {value}")
+    limits = _limits(figures)
+    for limit in limits:
+        print(limit)
     if kept:
         kept.write_text(json.dumps(figures, indent=2) + "\n")
+    return exit_code(limits)
+
+
+def _limits(figures: dict[str, Any]) -> list[Limit]:
+    """Return what a commit to an Iceberg table may cost, alone and beside one to a Delta table of the same run."""
+    if f"iceberg_{CORE_S}" not in figures:
+        return []
+    each_us = 1e6 / figures[f"iceberg_{CORE_S}"]
+    found = [Limit("CPU of a commit to an Iceberg table, us", each_us, 1_000)]
+    if CORE_S in figures:
+        found.append(Limit("the same, over that of one to a Delta table", each_us * figures[CORE_S] / 1e6, 2.5))
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from decider.storage import machine
-from decider.storage.local_files import MAX_OBJECT_BYTES, read_file, read_files
+from decider.storage.local_files import MAX_OBJECT_BYTES, read_chosen_file, read_file, read_files
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.reading_threads import ReadingThreads
 from decider.storage.stores import ObjectStores
-from shared.errors import Corrupt, PermanentError, RetryableError
+from shared.errors import Corrupt, InvalidInput, PermanentError, RetryableError
 from tests.support.time_limits import scaled
 
 NAME = "_delta_log/00000000000000000001.json"
@@ -156,3 +156,21 @@ def test_the_memory_of_a_container_counts_where_it_is_less(tmp_path: Path) -> No
     assert whole == machine.memory_bytes(()) > 4096
     limit.write_text("4096\n")
     assert machine.memory_bytes((none, limit)) == 4096
+
+
+def test_a_chosen_file_takes_the_memory_that_it_needs_and_is_read_to_its_end(tmp_path: Path) -> None:
+    place = tmp_path / "metadata.json"
+    place.write_bytes(b"x" * 1_000)
+    tracemalloc.start()
+    try:
+        assert read_chosen_file(place, MAX_OBJECT_BYTES) == b"x" * 1_000
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(read_chosen_file(place, 1_000)) == 1_000
+    with pytest.raises(InvalidInput, match="more than 999 bytes"):
+        read_chosen_file(place, 999)
+    if (sizeless := Path("/proc/self/status")).exists():
+        assert len(read_chosen_file(sizeless, 10_000)) > 100
+        with pytest.raises(InvalidInput, match="more than 10 bytes"):
+            read_chosen_file(sizeless, 10)

@@ -53,6 +53,7 @@ class MemoryIndex:
     ignores: bool = False
     calls: list[IndexRewrite] = field(default_factory=list)
     marks: list[CommitMetadata] = field(default_factory=list)
+    verified: list[IndexRewrite] = field(default_factory=list)
 
     def snapshot(self) -> Snapshot:
         settings = {**configuration(self.tree.cube_size), **self.properties}
@@ -66,6 +67,10 @@ class MemoryIndex:
             self.tree.optimize(Iteration(Strategy.LEVELED, wanted.files))
         self.after()
         return self.tree.version, {"files_replaced": len(wanted.files), "bytes_replaced": 1, "files_written": 1}
+
+    def verify(self, wanted: IndexRewrite) -> int:
+        self.verified.append(wanted)
+        return sum(file.rows for file in wanted.files)
 
 
 def index(appends: int = 10, **more: Any) -> MemoryIndex:
@@ -197,6 +202,27 @@ def test_a_job_ends_between_iterations_when_asked_and_goes_on_later() -> None:
     done = run(made, control, options=small)
     assert (len(done.commits), done.is_complete) == (1, False)
     assert run(made, options=small).commits
+
+
+def test_an_index_is_verified_in_batches_of_its_files_and_nothing_is_changed() -> None:
+    made, control = index(), Control()
+    made.tree.append_plainly(made.tree.new_rows(30))
+    files, version = made.tree.read().of_revision(1), made.tree.version
+    done = run(made, control, options=IndexJobOptions(budget_bytes=1, only_verifies=True))
+    assert [call.files for call in made.verified] == [(file,) for file in files]
+    assert done.figures == control.figures
+    assert done.figures == {
+        "files_verified": len(files),
+        "blocks_verified": sum(len(file.blocks) for file in files),
+        "rows_verified": sum(file.rows for file in files),
+    }
+    assert (control.changes, made.calls, made.tree.version, done.commits) == (0, [], version, ())
+    run(made, options=IndexJobOptions(only_verifies=True))
+    assert made.verified[-1].files == files
+    assert "no file of the table is indexed" in run(made, options=IndexJobOptions(2, only_verifies=True)).reason
+    control.stop_after = 0
+    stopped = run(made, control, options=IndexJobOptions(only_verifies=True))
+    assert (stopped.is_complete, dict(stopped.figures)) == (False, {})
 
 
 def test_the_bytes_of_one_job_are_limited() -> None:

@@ -184,5 +184,7 @@ def test_a_delete_file_of_positions_names_its_one_data_file_by_a_field_or_by_equ
     row = entry_of(content=content, referenced_data_file=field, lower_bounds=lower, upper_bounds=upper)
     out = io.BytesIO()
     fastavro.writer(out, schema, [row])
-    (found,) = decode_manifest(out.getvalue(), Manifest("m", 0, 3, 9), {0: Spec(0, ())})
-    assert found.referenced == referenced
+    for has_deletes in (False, True):
+        listed = Manifest("m", 0, 3, 9, has_deletes=has_deletes)
+        (found,) = decode_manifest(out.getvalue(), listed, {0: Spec(0, ())})
+        assert found.referenced == referenced

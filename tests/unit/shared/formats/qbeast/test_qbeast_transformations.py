@@ -135,6 +135,7 @@ UNINDEXED = AUTO + "optimizeUnindexedFiles."
         ({"use.optimization.bytes-per-iter": "0"}, IndexOptions(budget_bytes=0)),
         ({"use.optimization.bytes-per-iter": "2GB"}, IndexOptions(budget_bytes=2 << 30)),
         ({"use.optimization.revision-rewrite": "false"}, IndexOptions()),
+        ({"use.optimization.revision-rewrite": "true"}, IndexOptions()),
         ({"lakewright.index-sample": "0.05"}, IndexOptions(sample=Fraction(1, 20))),
         ({"lakewright.index-sample": "off"}, IndexOptions()),
     ],
@@ -150,7 +151,7 @@ def test_a_property_sets_its_option(properties: dict[str, str], options: IndexOp
         (UNINDEXED + "enabled", "yes", "true or false"),
         (UNINDEXED + "batchBytes", "0", "1 byte or more"),
         (UNINDEXED + "fromTimestamp", "yesterday", "milliseconds since 1970"),
-        ("use.optimization.revision-rewrite", "true", "whole revisions are not rewritten"),
+        ("use.optimization.revision-rewrite", "whole", "true or false"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_and_the_default_stays(name: str, value: str, reason: str) -> None:
