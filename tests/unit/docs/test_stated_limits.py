@@ -79,7 +79,7 @@ STATED = [
     ("docs/deciding.md", f"fewer than {MIN_COMMITS} commits has none"),
     ("docs/rules.md", f"both halves of the last {WINDOW_COMMITS} commits"),
     ("docs/deciding.md", f"after the time of about {WORDS[WAIT_COMMITS]} of the table's commits"),
-    ("docs/rules.md", f"about {WORDS[WAIT_COMMITS]} commits apart"),
+    ("docs/rules.md", f"The first one for about {WORDS[WAIT_COMMITS]} commits"),
     (
         "docs/deciding.md",
         f"the newest {trace_reader.MAX_COMMITS:,} commits of a location ({what_if.MAX_COMMITS:,} by name)",
