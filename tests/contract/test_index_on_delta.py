@@ -1,7 +1,9 @@
 """Rewrites of index files on tables that Qbeast's library wrote: its blocks, no row lost, and what is refused."""
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,18 +12,72 @@ from actor.formats.delta.log import TableLog
 from actor.formats.qbeast.delta_index import DeltaIndex
 from actor.formats.qbeast.index_job import IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter
-from actor.ports import TableJob
+from actor.ports import TableJob, TableJobOutcome
 from shared.errors import Corrupt, RefusedFiles
 from shared.formats.qbeast.index import QbeastIndex
+from shared.formats.qbeast.transformations import Coordinate, encode_coordinates
+from shared.jobs.index_options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.layout.commit_metadata import CommitMetadata
 from shared.policy.policy import Policy
 from shared.refusals import RefusalReason
 from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
-from tests.support.delta_tables import commit_info, newest
-from tests.support.index_lab import TABLES, IndexTable, optimized
+from tests.support.delta_tables import commit_info, live, newest
 from tests.support.local_vacuum import Control
+
+TABLES = Path(__file__).parents[1] / "data" / "qbeast_tables"
+
+FileBlocks = list[tuple[str, tuple[tuple[str, int, int, int], ...]]]
+"""Revision and blocks of each file, in an order of their own."""
+
+
+class IndexTable:
+    """A copy of one of the tables."""
+
+    def __init__(self, lab: DeltaLab, name: str) -> None:
+        self.lab = lab
+        self.path: Path = shutil.copytree(TABLES / name, lab.directory / name)
+        self.name = f"delta.`{self.path}`"
+        self._runs = 0
+
+    def run(
+        self, control: Control | None = None, *, budget_bytes: int | None = None, zone: str = ""
+    ) -> TableJobOutcome:
+        self._runs += 1
+        policy = Policy(index=True, index_zone=zone).with_traits(is_indexed=True)
+        options = IndexJobOptions(budget_bytes=budget_bytes).encode()
+        job = TableJob(INDEX, str(self.path), policy, CommitOrigin("job", self._runs), options=options)
+        return self.lab.engine.run_table_job(job, control or Control())
+
+    def rows(self) -> list[str]:
+        frame = self.lab.spark.read.format("delta").load(str(self.path))
+        return sorted(frame.toJSON().collect())
+
+    def blocks(self) -> FileBlocks:
+        return blocks_of(live(self.path).values())
+
+
+def optimized(name: str) -> FileBlocks:
+    """The files that the library's own `optimize` wrote of a table."""
+    lines = (TABLES / f"{name}.optimized.json").read_text().splitlines()
+    return blocks_of(action["add"] for action in map(json.loads, lines) if "add" in action)
+
+
+def blocks_of(adds: Iterable[Mapping[str, Any]]) -> FileBlocks:
+    return sorted(
+        (
+            add["tags"]["revision"],
+            tuple(
+                sorted(
+                    (one["cubeId"], one["minWeight"], one["maxWeight"], one["elementCount"])
+                    for one in json.loads(add["tags"]["blocks"])
+                )
+            ),
+        )
+        for add in adds
+    )
+
 
 pytestmark = pytest.mark.spark
 
@@ -182,3 +238,18 @@ def test_what_delta_reads_of_files_is_what_is_placed(lab: DeltaLab, properties: 
     version = newest(table.path)
     assert rewrite_all(table, "UTC") == 1
     assert (newest(table.path), table.rows()) == (version + 1, rows)
+
+
+@pytest.mark.parametrize("of", ["ofFiles", "ofIndex"])
+def test_a_cube_keeps_the_rows_up_to_its_own_weight(lab: DeltaLab, of: str) -> None:
+    """Weights of the golden tables' rows never equal those of their cubes."""
+    jvm, gateway = lab.spark._jvm, lab.spark.sparkContext._gateway
+    assert jvm is not None
+    assert gateway is not None
+    coordinates = encode_coordinates([Coordinate("linear", "id", "LongDataType", 0.0, 1 / 100)])
+    cubes = getattr(jvm.io.lakewright.qbeast.QbeastCube, of)(coordinates, '{"f":{"":10,"A":20}}')
+    values = gateway.new_array(jvm.Object, 1)
+    values[0] = 1
+    row = jvm.org.apache.spark.sql.RowFactory.create(values)
+    below = "outside" if of == "ofFiles" else "AA"
+    assert [cubes.call(row, weight, "f") for weight in (9, 10, 11, 20, 21)] == ["", "", "A", "A", below]

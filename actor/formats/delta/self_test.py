@@ -107,8 +107,7 @@ def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
     _expect(late.groups[0].status is GroupStatus.CONFLICTED, f"its group is {late.groups[0].status}, not stale")
     _expect(late.conflicts > 0, "the conflict was not noticed")
     live = engine.read_partition(location, WHOLE_TABLE).files
-    paths = [f"{hadoop_path(location)}/{file.path}" for file in live]
-    rows = sorted(row["id"] for row in spark.read.parquet(*paths).collect())
+    rows = sorted(row for file in live for row in _rows(spark, f"{location}/{file.path}"))
     _expect(rows == list(range(_ROWS)), "rows differ after the rewrite")
 
 
@@ -143,6 +142,17 @@ def _write(spark: SparkSession, location: str, content: bytes) -> None:
     file = store.create(path)
     file.write(content)
     file.close()
+
+
+def _rows(spark: SparkSession, location: str) -> list[int]:
+    """Read a file by another reader than the one that wrote it."""
+    store, path = _store(spark, location)
+    opened = store.open(path)
+    content = bytes(opened.readAllBytes())
+    opened.close()
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as file, duckdb.connect() as connection:
+        Path(file.name).write_bytes(content)
+        return [number for (number,) in connection.read_parquet(file.name).fetchall()]
 
 
 def _remove(spark: SparkSession, location: str) -> None:
