@@ -72,7 +72,7 @@ coverage: setup ## the tests of the core, and its branch coverage, which must be
 	@$(BIN)/coverage report
 
 # What each suite adds to pytest, and what it fetches or builds before.
-SUITES := crashes contracts s3 altered rigs iceberg kafka properties proofread care spark-cluster
+SUITES := crashes contracts s3 altered rigs iceberg kafka properties promises proofread care spark-cluster
 SUITE.crashes := -n 2 --dist loadgroup --long crashes --durations=5 --durations-min=1 -m long
 SUITE.contracts := -n 2 --dist loadgroup --long contracts --durations=5 --durations-min=1 -m long
 SUITE.s3 := --long s3 --durations=5 --durations-min=1 -m s3
@@ -87,6 +87,10 @@ SUITE.care := --long care --timeout=0 -q -s tests/care
 BEFORE.care := tests.support.go_programs minio
 SUITE.properties := -n 2 --timeout=0 tests/property
 ENV.properties := LAKEWRIGHT_HYPOTHESIS_PROFILE=nightly
+SUITE.promises := -n 2 --timeout=0 tests/property/test_window_traces.py tests/contract/test_queue_windows.py \
+	tests/integration/test_work_windows_of_tables.py tests/unit/shared/policy/test_work_windows.py \
+	tests/unit/shared/test_prices.py
+ENV.promises = LAKEWRIGHT_PROMISE_TRACES=$(or $(EXAMPLES),1000)
 SUITE.proofread := --timeout=0 -q -s tests/property/test_proofreading.py
 ENV.proofread = LAKEWRIGHT_PROOFREAD_EXAMPLES=$(or $(EXAMPLES),1000) LAKEWRIGHT_PROOFREAD_SEED=$(or $(SEED),1)
 SUITE.spark-cluster := --long spark-cluster --timeout=0 -q -s tests/spark_cluster
@@ -158,7 +162,7 @@ soak chaos load mutants test-attacks: setup ## writers, faults, load (ATTACKED=1
 fuzz: setup ## 10,000 damaged inputs of each kind: logs, events, tables files, catalogs' answers (INPUTS=n, SEED=n)
 	@LAKEWRIGHT_FUZZ=$(or $(INPUTS),10000) LAKEWRIGHT_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/property/test_hostile_bytes.py $(ARGS)
 
-BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg writers autocomp rivals read cells capacity advice
+BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg writers autocomp rivals read cells clustering capacity advice
 
 bench: setup ## every benchmark but the slowest two; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(filter-out capacity advice,$(BENCHES)); do echo "[bench] $$part"; \

@@ -16,7 +16,7 @@ from decider.whatif.simulator import SimulationResult, replay_lakewright
 from decider.whatif.spread_rows import describe_key
 from decider.whatif.trace_reader import TableTrace
 from shared.jobs.payload import INDEX
-from shared.policy.policy import MIB, Policy, apply
+from shared.policy.policy import MIB, ClusterMode, Policy, apply
 from shared.policy.properties import as_properties, read_settings
 
 TITLES = {
@@ -41,6 +41,8 @@ NOT_REPLAYED = {
     "job_order": _AT_ONCE,
     "max_concurrent_jobs": _AT_ONCE,
     "quota": _AT_ONCE,
+    "work_window": _AT_ONCE,
+    "window_work": _AT_ONCE,
 }
 """Fields of a policy that change nothing in a replay, and why."""
 
@@ -122,7 +124,7 @@ def examine(
 def _refused(table: TableTrace, in_force: EffectivePolicy) -> tuple[str, ...]:
     if table.refusal is None:
         return ()
-    if table.refusal.allows and in_force.policy.cluster:
+    if table.refusal.allows and in_force.policy.cluster is not ClusterMode.OFF:
         return ("The table is rewritten by its format's own OPTIMIZE alone, which is not replayed: compaction is.",)
     note = "The table is refused, so nothing is rewritten whatever its policy is; the replay ignores that: "
     notes = (note + table.refusal.message,)

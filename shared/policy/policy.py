@@ -44,6 +44,13 @@ class JobOrder(StrEnum):
     BALANCED = "balanced"
 
 
+class WindowWork(StrEnum):
+    """Jobs that wait for the work window: all, or heavy ones, which are all but merges of small files and metadata."""
+
+    ALL = "all"
+    HEAVY = "heavy"
+
+
 class DmlPolicy(StrEnum):
     """Treatment of partitions that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
 
@@ -90,6 +97,19 @@ class ClusteringOrder(StrEnum):
     TIME = "time"
 
 
+class ClusterMode(StrEnum):
+    """How a table with `CLUSTER BY` is clustered: not at all, by its format's own OPTIMIZE, or into cells."""
+
+    OFF = "off"
+    ON = "on"
+    CELLS = "cells"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ClusterMode | None":
+        """Read what earlier releases wrote, a boolean."""
+        return {True: cls.ON, False: cls.OFF}.get(value) if isinstance(value, bool) else None
+
+
 class KeyScope(StrEnum):
     """Where a primary key is unique: in the table, so that partitions never share one, or in each partition."""
 
@@ -97,7 +117,7 @@ class KeyScope(StrEnum):
     PARTITION = "partition"
 
 
-_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue")
+_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue", "work_window", "window_work")
 QUEUEING = frozenset({"priority", "job_order", "read_weight", "max_job_wait_s", *_LIMITS})
 """Fields of a policy that bear on the queue alone, and not on what is counted or planned: a change of their values
 applies to jobs that are queued from then on, and to a table's limits at once."""
@@ -132,6 +152,8 @@ class Policy:
     max_concurrent_jobs: int | None = None
     quota: Fraction | None = None
     queue: str | None = None
+    work_window: str | None = None
+    window_work: WindowWork = WindowWork.ALL
     dml_policy: DmlPolicy = DmlPolicy.DEFER
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO
@@ -156,7 +178,7 @@ class Policy:
     # None: as often as reads are reported (see `LearnedValues`), and 1 where none are.
     read_weight: Fraction | None = None
     job_order: JobOrder = JobOrder.BENEFIT
-    cluster: bool = False
+    cluster: ClusterMode = ClusterMode.OFF
     cluster_threshold: Fraction = Fraction(1, 4)
     index: bool = False
     index_every_s: int = 60
@@ -213,8 +235,13 @@ class Policy:
 
     @property
     def clusters(self) -> bool:
-        """True if a clustered table is rewritten, by its format's own OPTIMIZE and by nothing else."""
-        return self.cluster and self.traits.is_clustered
+        """True if a clustered table is rewritten: by its format's own OPTIMIZE or into cells, and by nothing else."""
+        return self.cluster is not ClusterMode.OFF and self.traits.is_clustered
+
+    @property
+    def has_cells(self) -> bool:
+        """True if it is kept in cells."""
+        return self.clusters and self.cluster is ClusterMode.CELLS
 
     @property
     def indexes(self) -> bool:

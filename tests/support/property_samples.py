@@ -6,6 +6,7 @@ from shared.policy.policy import (
     GIB,
     MIB,
     ClusteringOrder,
+    ClusterMode,
     DmlPolicy,
     JobOrder,
     KeyScope,
@@ -14,6 +15,7 @@ from shared.policy.policy import (
     Priority,
     Proofread,
     RowGroupCopy,
+    WindowWork,
 )
 
 GOOD: list[tuple[str, str, str, object]] = [
@@ -59,6 +61,9 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.weight", "2.5", "weight", Fraction(5, 2)),
     ("lakewright.read-weight", "40", "read_weight", Fraction(40)),
     ("lakewright.job-order", "balanced", "job_order", JobOrder.BALANCED),
+    ("lakewright.window", "sat-sun 0:00-24:00 UTC", "work_window", "sat-sun 0:00-24:00 UTC"),
+    ("lakewright.window", "none", "work_window", None),
+    ("lakewright.window-applies-to", "heavy", "window_work", WindowWork.HEAVY),
     ("lakewright.max-concurrent-jobs", "3", "max_concurrent_jobs", 3),
     ("lakewright.max-concurrent-jobs", "off", "max_concurrent_jobs", None),
     ("lakewright.quota", "0.1", "quota", Fraction(1, 10)),
@@ -82,7 +87,7 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.delete-marker", "none", "delete_marker", None),
     ("lakewright.key-scope", "Partition", "key_scope", KeyScope.PARTITION),
     ("lakewright.deduplicate-every", "6 h", "deduplicate_every_s", 21_600),
-    ("lakewright.cluster", "on", "cluster", True),
+    ("lakewright.cluster", "cells", "cluster", ClusterMode.CELLS),
     ("lakewright.cluster-threshold", "0.5", "cluster_threshold", Fraction(1, 2)),
     ("lakewright.index", "on", "index", True),
     ("lakewright.index-every", "0 s", "index_every_s", 0),

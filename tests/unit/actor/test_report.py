@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -16,7 +17,8 @@ from shared.policy.policy import Policy
 from shared.policy.properties import policy_digest
 from shared.queue.lua_library import ScriptName
 from shared.table import DataFile, PartitionKey
-from tests.support.worker_world import PAYLOAD, World
+from shared.usage import NOTHING_USED, Usage
+from tests.support.worker_world import PAYLOAD, World, finish_args
 
 MEMORY_PAYLOAD = JobPayload("memory://t", "t", Policy(), "eligible", PredictedCost(2, 1, 200, 1, 200))
 PARTITION = PartitionKey("{}")
@@ -52,12 +54,14 @@ def test_groups_with_deleted_rows_teach_nothing_about_how_much_outputs_shrink() 
     assert (report.counters()["bytes_replaced"], report.counters()["bytes_written"]) == (200, 150)
 
 
-def test_rows_that_were_hidden_when_files_were_planned_are_not_late() -> None:
+def test_rows_that_were_hidden_when_files_were_read_are_not_late() -> None:
     inputs = (DataFile("0.parquet", 100, PARTITION, dv_id="u1", deleted_rows=5),)
-    output = DataFile("new.parquet", 100, PARTITION, dv_id="u2", deleted_rows=7)
-    group = FileGroup(PARTITION, inputs, RewriteMode.MINOR)
+    output = DataFile("new.parquet", 100, PARTITION, dv_id="u2", deleted_rows=9)
+    ended = GroupOutcome(
+        FileGroup(PARTITION, inputs, RewriteMode.MINOR), GroupStatus.COMMITTED, (output,), 2, late_rows=2
+    )
     report = RunReport(MEMORY_PAYLOAD)
-    report.record_rewrite(RewriteOutcome(2, (GroupOutcome(group, GroupStatus.COMMITTED, (output,), 2),), 1, 1))
+    report.record_rewrite(RewriteOutcome(2, (ended,), 1, 1))
     assert report.counters()["late_rows_hidden"] == 2
 
 
@@ -90,7 +94,7 @@ def test_copied_and_encoded_groups_are_counted_with_the_reason() -> None:
     )
     report.record_rewrite(RewriteOutcome(1, groups, 5, 5))
 
-    measured = json.loads(report.encode())["measured"]
+    measured = json.loads(report.encode(NOTHING_USED))["measured"]
     assert (measured["groups_copied"], measured["bytes_copied"], measured["encoded_schema"]) == (1, 100, 2)
     assert measured["groups_encoded_by_column"] == 1
     counters = report.counters()
@@ -111,7 +115,7 @@ def test_groups_are_counted_by_what_they_were_compared_by_and_the_reason_is_kept
 
     expected = {"groups_proofread_by_rows": 1, "groups_proofread_by_bytes": 1, "groups_unverified": 10}
     expected |= {"proofread_cpu_ms": 35}
-    written = json.loads(report.encode())
+    written = json.loads(report.encode(NOTHING_USED))
     assert expected.items() <= written["measured"].items()
     assert expected.items() <= report.counters().items()
     assert written["unverified_because"] == {"switched off": 1, **{f"reason {number}": 1 for number in range(4)}}
@@ -127,6 +131,18 @@ def test_how_much_outputs_shrink_is_learned_for_full_files_and_for_smaller_ones(
     assert full.shrinking == {RunMeasure.FILLED_BYTES: 200, RunMeasure.FILLED_INTO_BYTES: 180}
     measures = full.measures()
     assert (measures[RunMeasure.FILLED_BYTES], measures[RunMeasure.FILLED_INTO_BYTES]) == (200, 180)
+
+
+def test_a_run_reports_and_counts_the_same_usage() -> None:
+    world = World()
+    world.run(cores=Fraction(10**6))  # So many that each nanosecond counts.
+
+    args = finish_args(world.queue.sent[-1])
+    counted = dict(zip(args[11::2], map(int, args[12::2]), strict=True))
+    reported = Usage.decode(json.loads(world.end()["result"])["usage"])
+    assert reported == Usage.of_counters(counted)
+    assert reported.core_ms > 0
+    assert (reported.bytes_read, reported.reads, reported.writes) == (800_000, 8, 2)
 
 
 def test_a_run_that_leaves_nothing_to_do_is_done_and_satisfies_what_it_saw() -> None:

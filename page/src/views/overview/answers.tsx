@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import type { DeciderStatus, FleetHistoryView } from '../../api/schema';
 import { bytes, count, plural, ratio } from '../../format/numbers';
 import { duration, relative } from '../../format/times';
+import { usedText } from '../../format/usage';
 import { formatRoute } from '../../navigation/route';
 import { Card } from '../../parts/frame';
 import { now } from '../../parts/values';
@@ -51,7 +52,13 @@ function didDo({ status, history }: Known): ComponentChildren[] {
   const { steady_write_amplification: steady } = status.savings.amplification;
   const cost =
     steady === null ? '' : ` Since the backlog was done, ${ratio(steady)} bytes are rewritten per byte written.`;
-  if (first === undefined || last === undefined || first === last || last.rewrites < first.rewrites) {
+  if (
+    history === undefined ||
+    first === undefined ||
+    last === undefined ||
+    first === last ||
+    last.rewrites < first.rewrites
+  ) {
     const { files_removed: removed, bytes_rewritten: read } = status.savings;
     return [
       removed === 0 ? 'No rewrite yet.' : `${plural(removed, 'file')} fewer.`,
@@ -65,7 +72,7 @@ function didDo({ status, history }: Known): ComponentChildren[] {
     grown('rewrites') === 0
       ? 'No rewrite.'
       : `${count(grown('files_replaced'))} files became ${count(grown('files_written'))}.`,
-    `In the last ${span}: ${plural(grown('commits'), 'commit')} followed, ${plural(grown('rewrites'), 'rewrite')}, ${bytes(grown('bytes_replaced'))} read.${cost}`,
+    `In the last ${span}: ${plural(grown('commits'), 'commit')} followed, ${plural(grown('rewrites'), 'rewrite')}, ${bytes(grown('bytes_replaced'))} read, for ${usedText(history.used)}.${cost}`,
   ];
 }
 

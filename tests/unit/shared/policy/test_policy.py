@@ -15,10 +15,12 @@ from shared.policy.policy import (
     MIB,
     QUEUEING,
     ClusteringOrder,
+    ClusterMode,
     JobOrder,
     Policy,
     PolicyLayer,
     Priority,
+    WindowWork,
     apply,
 )
 from shared.policy.properties import is_stopped_by_qbeast, read_properties, read_settings
@@ -346,9 +348,18 @@ def test_values_that_bear_on_the_queue_alone_are_no_part_of_the_version_of_a_sta
     }
     orders |= {"max_job_wait_s": 60}
     limits = {"weight": Fraction(2), "max_concurrent_jobs": 1, "quota": Fraction(1, 2), "queue": "other"}
+    limits |= {"work_window": "0:00-6:00 UTC", "window_work": WindowWork.HEAVY}
     assert {*orders, *limits} == QUEUEING
     for name, value in {**orders, **limits}.items():
         changed = replace(plain, **{name: value})
         assert changed.version != plain.version
         assert changed.state_version == plain.state_version
     assert replace(plain, fan_in=4).state_version != plain.state_version
+
+
+def test_how_a_table_is_clustered_is_read_as_earlier_releases_wrote_it() -> None:
+    assert Policy.decode('{"cluster":true}').cluster is ClusterMode.ON
+    assert Policy.decode('{"cluster":false}').cluster is ClusterMode.OFF
+    with pytest.raises(ValueError, match="1"):
+        Policy.decode('{"cluster":1}')
+    assert read_properties({"lakewright.cluster": "TRUE"}).values == {"cluster": ClusterMode.ON}
