@@ -70,7 +70,7 @@ class DecisionContext:
 
     at_ms: the decider's clock, for the ledger and for contention. last_rewrite_ms: commit time of the newest rewrite,
     0 if there was none or it is not known. refusals: files that actors refused. commit_every_ms: mean time between the
-    commits of its writers, 0 if it is not known.
+    commits of its writers, 0 if it is not known. together_ms: when the merges that wait are ready.
     """
 
     table: TableRef
@@ -82,6 +82,7 @@ class DecisionContext:
     last_rewrite_ms: int = 0
     refusals: Refusals = KnownRefusals()
     commit_every_ms: int = 0
+    together_ms: int = 0
 
     @staticmethod
     def resolve(  # noqa: PLR0913 - every part is independent of the others
@@ -95,12 +96,14 @@ class DecisionContext:
         last_rewrite_ms: int = 0,
         refusals: Mapping[PartitionKey, PartitionRefusals] | None = None,
         commit_every_ms: int = 0,
+        together_ms: int = 0,
     ) -> "DecisionContext":
         """Return the context of a table under its effective policy, which is calibrated here and nowhere else."""
         calibrated = calibration.applied_to(policy)
         known = KnownRefusals(refusals or {})
         return DecisionContext(
-            table, metadata, calibrated, calibration, contention, at_ms, last_rewrite_ms, known, commit_every_ms
+            *(table, metadata, calibrated, calibration, contention, at_ms, last_rewrite_ms, known),
+            *(commit_every_ms, together_ms),
         )
 
     @staticmethod

@@ -8,6 +8,7 @@ from itertools import islice
 
 from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
+from decider.decide.company import together_after_ms
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, TableSignals, commit_trigger
 from decider.decide.evaluate import evaluate, evaluate_each
@@ -43,12 +44,14 @@ _RANKS = {kind: rank for rank, kind in enumerate((RewriteKind.LEVELS, RewriteKin
 class DecidedBatch:
     """Writes of a batch, and how it changes the sums of the table.
 
-    Not `is_consistent`: nothing is written, since the log removed files that the state never had.
+    Not `is_consistent`: nothing is written, since the log removed files that the state never had. `together_ms`: when
+    the merges that wait are ready.
     """
 
     step: StateUpdate
     is_consistent: bool
     change: SummaryChange
+    together_ms: int
 
 
 class CommitBatch:
@@ -133,12 +136,14 @@ class CommitBatch:
         last_rewrite_ms: int = 0,
         examined: Mapping[PartitionKey, int] | None = None,
         commit_every_ms: int = 0,
+        together_ms: int = 0,
     ) -> DecidedBatch:
         """Apply the changes to the stored states in order, and evaluate each touched partition after each commit.
 
         heat and signals: write contention and signals of the table after the last of the commits. last_rewrite_ms:
         commit time of the newest rewrite before them, 0 if there was none. examined: files to purge by partition that
         were found in the newest snapshot, where commits do not show them. commit_every_ms: mean time between commits.
+        together_ms: when the merges that wait are ready.
         """
         refused = self._refused(known)
         self._examined = Counter(examined or {})
@@ -149,6 +154,7 @@ class CommitBatch:
             last_rewrite_ms=max(last_rewrite_ms, self.last_rewrite_ms),
             refusals=refused,
             commit_every_ms=commit_every_ms,
+            together_ms=together_ms,
         )
         current = dict(known.partitions)
         decisions: list[Decision] = []
@@ -181,7 +187,7 @@ class CommitBatch:
         update = StateUpdate(partitions, jobs, lines, self._counters(decisions), timers=timers, refusals=changes)
         moved = SummaryChange.of(known.partitions, current, self.size_levels.target_bytes)
         moved = replace(moved, bytes_added=self._bytes_added, bytes_rewritten=self._bytes_rewritten)
-        return DecidedBatch(update, is_possible, moved)
+        return DecidedBatch(update, is_possible, moved, together_after_ms(context, decisions))
 
     @property
     def _bytes_rewritten(self) -> int:

@@ -182,6 +182,7 @@ class StateRebuilder:
             ),
             level_fit=level_fit,
             pace=same.pace if same else UNKNOWN_PACE,
+            together_ms=same.together_ms if same else 0,
         )
         return state, in_force
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from decider.decide.compaction import COMPACTION
-from decider.decide.company import company_wait_ms, next_moment_ms
+from decider.decide.company import company_wait_ms, together_ms
 from decider.decide.context import DecisionContext
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
@@ -320,6 +320,7 @@ class _PolicyRunner:
         self._timers = SimulatedTimers(policy, columns)
         self._fit = NOT_FITTED
         self._pace = UNKNOWN_PACE
+        self._together_ms = 0
         self._commits: Counter[PartitionKey] = Counter()
         self._kinds: dict[PartitionKey, RewriteKind] = {}
 
@@ -353,7 +354,10 @@ class _PolicyRunner:
         if partition.key in self._kinds:
             return 0
         wait_ms = company_wait_ms(partition.key, partition.state, self._pace.every_ms, self._policy)
-        return next_moment_ms(at_ms, wait_ms) if wait_ms else 0
+        if not wait_ms:
+            return 0
+        self._together_ms = together_ms(self._together_ms, at_ms, wait_ms)
+        return self._together_ms
 
     def run_requested(self, partition: SimulatedPartition) -> None:
         """Run the job of a partition: the rewrite that its commits requested."""

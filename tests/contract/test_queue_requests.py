@@ -52,6 +52,15 @@ def test_debounce_waits_for_quiet_but_never_longer_than_its_maximum(bench: Bench
     assert len(bench.claim()) == 1, "2,500 ms after the first, although never quiet"
 
 
+def test_a_wait_that_is_over_does_not_begin_again(bench: Bench) -> None:
+    """Although no actor was free to claim the job before the next request came."""
+    debounce = Debounce(quiet_ms=1_000, max_delay_ms=2_500)
+    bench.enqueue(spec(1, debounce=debounce))
+    bench.clock.advance(1_000)
+    assert bench.enqueue(spec(2, debounce=debounce)).state is JobState.QUEUED
+    assert [claim.version for claim in bench.claim()] == [2]
+
+
 def test_a_request_that_is_repeated_is_no_new_arrival(bench: Bench) -> None:
     request = spec(debounce=Debounce(quiet_ms=1_000, max_delay_ms=2_500))
     bench.enqueue(request)

@@ -121,6 +121,44 @@ async def test_a_history_whose_end_was_read_is_not_asked_for_again(
             assert len(reads) == expected, (commits, hint)
 
 
+async def test_a_late_event_leads_to_the_end_of_the_log_and_one_in_time_no_further(redis_url: str) -> None:
+    """Where the next commit is there already, it is read at once, and its own event finds nothing to do."""
+    async with in_world(redis_url, of=FollowedWorld) as world:
+
+        async def version_after(commits: int, hinted: int) -> int:
+            for _ in range(commits):
+                world.now_ms += 60_000
+                world.log.command("WRITE", world.now_ms, 0, [world.file(partition(1), POLICY.target_bytes)])
+            return (await world.decider.follower.follow(TABLE, hinted)).version
+
+        assert await version_after(9, 7) == 7, "how often writers commit was not known"
+        assert await version_after(0, 8) == 8, "no later than the next commit"
+        assert await version_after(2, 9) == 11
+        await world.expect_exact()
+        assert await version_after(1, 10) == 11, "what was read already"
+        assert await version_after(0, 12) == 12
+
+
+async def test_a_merge_that_a_later_commit_leads_to_waits_for_the_moment_of_the_first_one(redis_url: str) -> None:
+    async with in_world(redis_url, of=FollowedWorld) as world:
+
+        async def committed(added: Sequence[DataFile]) -> None:
+            world.now_ms += 60_000
+            world.log.command("WRITE", world.now_ms, 0, added)
+            await world.decider.follow()
+
+        for number in range(6):
+            await committed([DataFile(f"full-{number}", POLICY.target_bytes, partition(0))])
+        for number in (1, 2, 3):
+            await committed(files(partition(number), 8))
+        jobs = {job.key.partition: job for job in await world.jobs()}
+        waits = [
+            await world.queue.redis.hget(keys.job("default", jobs[partition(number)].id), "quiet")
+            for number in (1, 2, 3)
+        ]
+        assert waits == [b"180000", b"120000", b"60000"]
+
+
 async def test_a_process_that_has_not_listed_a_history_looks_behind_the_end_that_it_read(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,8 +130,11 @@ class QueueModel:
         merged, delay = job.request.merged(request), shorter(job.delay, spec.debounce)
         is_news = merged != job.request or delay != job.delay
         job.request = merged
-        if job.state is JobState.DELAYED and job.debounced and is_news:
-            self._wait(job, delay)
+        if job.state is JobState.DELAYED and job.debounced:
+            if (job.at_ms or 0) <= self.now_ms:
+                self._queue(job)
+            elif is_news:
+                self._wait(job, delay)
         return Enqueued(EnqueueOutcome.MERGED, job.state)
 
     def _wait(self, job: Job, delay: Debounce) -> None:

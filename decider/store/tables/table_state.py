@@ -60,8 +60,9 @@ class TableState:
     by partition, where the policy counts them. `key_runs`: which rows were added and compared, where the table has a
     key. `level_fit`: the size of new files that the partitions' levels are fitted to. `file_counts`: versions at which
     checkpoints may lie, each with the number of live files that the state counted there. `clustered`: files of a
-    clustered table, `cells`: of one in cells; None for any other. `pace`: how often writers commit. `release`: of the
-    decider that wrote it; another one tries refused files again.
+    clustered table, `cells`: of one in cells; None for any other. `pace`: how often writers commit. `together_ms`: when
+    the merges that wait for each other are ready. `release`: of the decider that wrote it; another one tries refused
+    files again.
     """
 
     version: int
@@ -84,6 +85,7 @@ class TableState:
     key_runs: KeyRuns = NO_KEY_RUNS
     level_fit: LevelFit = NOT_FITTED
     pace: CommitPace = UNKNOWN_PACE
+    together_ms: int = 0
     file_counts: tuple[tuple[int, int], ...] = ()
     clustered: ClusteredFiles | None = None
     cells: CellFiles | None = None

@@ -60,9 +60,16 @@ local function merge_into_waiting(job, request)
   local state, at = job.state, nil
   if state == 'delayed' and job.why == 'debounce' then
     local delay, is_shorter = shorter_delay(request)
-    -- A request that was merged before is no new arrival.
-    if changed or is_shorter then at = debounced(merged.first_ms, delay) end
-    if at and at <= now_ms then state = 'queued' end
+    -- A wait that is over does not begin again, although no claim has come since to see it.
+    if number(call('ZSCORE', DELAYED, request.id)) <= now_ms then
+      at = now_ms
+    elseif changed or is_shorter then
+      at = debounced(merged.first_ms, delay)  -- A request that was merged before is no new arrival.
+    end
+    if at and at <= now_ms then
+      state = 'queued'
+      call('HSET', job_key(request.id), 'ready_ms', int(now_ms))
+    end
     if is_shorter then call('HSET', job_key(request.id), quiet_fields(delay)) end
   elseif state == 'delayed' and job.why == 'ability' and is_of_other_flow(job, merged) then
     -- It was set aside in its old flow; in the new one, an actor without the ability sets it aside again.
