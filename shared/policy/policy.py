@@ -131,7 +131,7 @@ class Policy:
     weight: Fraction = Fraction(1)
     max_concurrent_jobs: int | None = None
     quota: Fraction | None = None
-    queue: str | None = None
+    queue: str = "default"
     dml_policy: DmlPolicy = DmlPolicy.DEFER
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO

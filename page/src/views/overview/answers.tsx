@@ -1,11 +1,12 @@
 // The first screen answers three questions: is it working, what did it do, what will it do.
 import type { ComponentChildren } from 'preact';
 import type { DeciderStatus, FleetHistoryView } from '../../api/schema';
-import { bytes, count, plural, ratio } from '../../format/numbers';
-import { duration, relative } from '../../format/times';
+import { bytes, plural } from '../../format/numbers';
+import { relative } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Card } from '../../parts/frame';
 import { now } from '../../parts/values';
+import { workDone } from './work-done';
 
 interface Known {
   readonly status: DeciderStatus;
@@ -18,7 +19,7 @@ export function Answers(known: Known) {
   return (
     <div class="answers">
       <Answer title="Is it working?" tone={known.problems === 0 ? 'good' : 'bad'} lines={isWorking(known)} />
-      <Answer title="What did it do?" lines={didDo(known)} />
+      <Answer title="What did it do?" lines={workDone(known.status, known.history?.points[0], now.value)} />
       <Answer title="What will it do?" lines={willDo(known)} />
     </div>
   );
@@ -42,30 +43,6 @@ function isWorking({ status, problems }: Known): ComponentChildren[] {
   return [
     problems === 0 ? 'Yes.' : `Not all of it: ${plural(problems, 'problem')} below.`,
     `${plural(tables ?? 0, 'table')} followed, ${plural(present, 'actor')}, ${plural(queue.depth['leased'] ?? 0, 'job')} running.`,
-  ];
-}
-
-function didDo({ status, history }: Known): ComponentChildren[] {
-  const first = history?.points[0];
-  const last = history?.points.at(-1);
-  const { steady_write_amplification: steady } = status.savings.amplification;
-  const cost =
-    steady === null ? '' : ` Since the backlog was done, ${ratio(steady)} bytes are rewritten per byte written.`;
-  if (first === undefined || last === undefined || first === last || last.rewrites < first.rewrites) {
-    const { files_removed: removed, bytes_rewritten: read } = status.savings;
-    return [
-      removed === 0 ? 'No rewrite yet.' : `${plural(removed, 'file')} fewer.`,
-      `${bytes(read)} rewritten since the start.${cost}`,
-    ];
-  }
-  const grown = (name: 'rewrites' | 'files_replaced' | 'files_written' | 'bytes_replaced' | 'commits') =>
-    last[name] - first[name];
-  const span = duration((Date.parse(last.at ?? '') - Date.parse(first.at ?? '')) / 1000);
-  return [
-    grown('rewrites') === 0
-      ? 'No rewrite.'
-      : `${count(grown('files_replaced'))} files became ${count(grown('files_written'))}.`,
-    `In the last ${span}: ${plural(grown('commits'), 'commit')} followed, ${plural(grown('rewrites'), 'rewrite')}, ${bytes(grown('bytes_replaced'))} read.${cost}`,
   ];
 }
 

@@ -135,7 +135,7 @@ function TableFigures({ table }: { table: TableStatus }) {
         <Bytes value={layout.bytes} />
       </Figure>
       <Figure label="To gain" note={<Backlog table={table} />}>
-        <Compactness files={layout.files} needed={layout.files_needed} excess={layout.excess_ratio} long />
+        <Compactness files={layout.files} needed={layout.files_needed} excess={layout.excess_ratio} />
       </Figure>
       <Figure label="Partitions" note={`${count(table.eligible_partitions)} eligible for a rewrite`}>
         <Count value={table.partitions} />
