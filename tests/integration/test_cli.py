@@ -104,7 +104,7 @@ def test_optimize_shows_the_plan_or_the_jobs(decider: LiveDecider, table: Writte
     assert "already queued: joined the waiting job" in jobs
     answer = as_json(decider, "optimize", name, "--partition", "dt=1999-01-01")
     assert isinstance(answer, dict)
-    assert answer["ignored"] == "nothing_to_do"
+    assert answer["ignored"] == "no_partition"
 
 
 def test_events_are_posted_from_a_file_from_standard_input_and_by_name(

@@ -128,7 +128,7 @@ def test_defaults_of_a_policy_are_folded_below_what_is_set(decider: LiveDecider,
     set_here = tab.get_by_role("region", name="Values that are set")
     expect(set_here).to_contain_text("lakewright.target-file-size")
     expect(tab.get_by_role("region", name="Defaults")).not_to_be_visible()
-    tab.get_by_text("other defaults").click()
+    tab.locator("summary").click()
     expect(tab.get_by_role("region", name="Defaults")).to_contain_text("lakewright.tolerance")
 
 

@@ -53,7 +53,7 @@ export function PolicyTab({ table, reload }: { table: TableStatus; reload: () =>
         <Card title="Policy in effect" note={`digest ${policy.version}`}>
           {others.length > 0 && <Values label="Values that are set" values={others} />}
           <details open={others.length === 0}>
-            <summary>{plural(defaults.length, others.length === 0 ? 'default' : 'other default')}</summary>
+            <summary>{plural(defaults.length, 'default')}</summary>
             <Values label="Defaults" values={defaults} />
           </details>
         </Card>
