@@ -2,10 +2,9 @@
 import type { ComponentChildren } from 'preact';
 import type { DeciderStatus, FleetHistoryView } from '../../api/schema';
 import { bytes, plural } from '../../format/numbers';
-import { relative } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Card } from '../../parts/frame';
-import { now } from '../../parts/values';
+import { Ago, now } from '../../parts/values';
 import { workDone } from './work-done';
 
 interface Known {
@@ -52,12 +51,20 @@ function willDo({ status, history, conditions }: Known): ComponentChildren[] {
   const paused = conditions['paused'] ?? 0;
   const left = history?.backlog.left_bytes ?? 0;
   const ends = history?.backlog.ends_at ?? null;
-  const end = ends === null ? '' : `, done ${relative(new Date(ends), now.value)} at the present pace`;
+  const end = ends !== null && (
+    <>
+      , done <Ago at={ends} /> at the present pace
+    </>
+  );
   return [
     waiting === 0 ? 'Nothing waits.' : `${plural(waiting, 'job')} wait.`,
-    left === 0
-      ? 'The existing files are rewritten; each new commit is evaluated.'
-      : `Of the existing files, ${bytes(left)} are still to be rewritten, once${end}.`,
+    left === 0 ? (
+      'The existing files are rewritten; each new commit is evaluated.'
+    ) : (
+      <>
+        Of the existing files, {bytes(left)} are still to be rewritten, once{end}.
+      </>
+    ),
     ...(paused === 0
       ? []
       : [<a href={formatRoute(['tables'], { condition: 'paused' })}>{plural(paused, 'table')} paused</a>]),

@@ -4,10 +4,10 @@ import { api, read } from '../../api/client';
 import type { DeciderStatus, JobSummary, RefusedFilesList } from '../../api/schema';
 import { anyJob, anyTable, useResource } from '../../api/use-resource';
 import { plural } from '../../format/numbers';
-import { duration, relative } from '../../format/times';
+import { duration } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Card, Empty } from '../../parts/frame';
-import { now } from '../../parts/values';
+import { Ago } from '../../parts/values';
 
 export interface Finding {
   readonly key: string;
@@ -93,14 +93,18 @@ async function readFailing(signal: AbortSignal): Promise<readonly JobSummary[]> 
 }
 
 function failingFinding(job: JobSummary): Finding {
-  const next = job.retry_at === null ? '' : `, next try ${relative(new Date(job.retry_at), now.value)}`;
   return {
     key: `failing ${job.id}`,
     tone: 'bad',
     text: (
       <a href={formatRoute(['queue'])}>
         {job.table_name}, {job.partition_label}: {plural(job.attempts, 'failed attempt')}
-        {next}. {job.error}
+        {job.retry_at !== null && (
+          <>
+            , next try <Ago at={job.retry_at} />
+          </>
+        )}
+        . {job.error}
       </a>
     ),
   };
