@@ -118,6 +118,19 @@ def test_places_that_only_an_output_of_ours_could_seem_to_need_go(ice: IcebergJv
     assert (ice.delete_files(table), ice.rows(table)) == (0, rows)
 
 
+def test_places_that_a_scan_applies_to_an_output_of_others_stay(ice: IcebergJvm) -> None:
+    """Nothing is known of the paths that other writers choose."""
+    table = ice.create("others", by_g=True)
+    ice.append_files(table, range(900, 910), to="g=1")
+    first, other = ice.append(table, 0, 10)
+    ice.delete_places(table, [(first, 1), (other, 2)])
+    ice.rewrite_as_others(table, first)
+    ice.drop(table, other)
+    assert len(needed(ice, table)) == 1
+    assert vacuum(ice, table, retain_s=3_600).figures["delete_files_removed"] == 0
+    assert ice.delete_files(table) == 1
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_removal_upon_another_snapshot_is_refused(ice: IcebergJvm, version: int) -> None:
     table = ice.create(f"refused-{version}", version=version, by_g=True)

@@ -13,6 +13,7 @@ from actor.formats.qbeast.index_writer import IndexWriter
 from actor.ports import TableJob
 from shared.errors import Corrupt, RefusedFiles
 from shared.formats.qbeast.index import QbeastIndex
+from shared.formats.qbeast.transformations import Coordinate, encode_coordinates
 from shared.jobs.payload import INDEX
 from shared.layout.commit_metadata import CommitMetadata
 from shared.policy.policy import Policy
@@ -182,3 +183,18 @@ def test_what_delta_reads_of_files_is_what_is_placed(lab: DeltaLab, properties: 
     version = newest(table.path)
     assert rewrite_all(table, "UTC") == 1
     assert (newest(table.path), table.rows()) == (version + 1, rows)
+
+
+@pytest.mark.parametrize("of", ["ofFiles", "ofIndex"])
+def test_a_cube_keeps_the_rows_up_to_its_own_weight(lab: DeltaLab, of: str) -> None:
+    """Weights of the golden tables' rows never equal those of their cubes."""
+    jvm, gateway = lab.spark._jvm, lab.spark.sparkContext._gateway
+    assert jvm is not None
+    assert gateway is not None
+    coordinates = encode_coordinates([Coordinate("linear", "id", "LongDataType", 0.0, 1 / 100)])
+    cubes = getattr(jvm.io.lakewright.qbeast.QbeastCube, of)(coordinates, '{"f":{"":10,"A":20}}')
+    values = gateway.new_array(jvm.Object, 1)
+    values[0] = 1
+    row = jvm.org.apache.spark.sql.RowFactory.create(values)
+    below = "outside" if of == "ofFiles" else "AA"
+    assert [cubes.call(row, weight, "f") for weight in (9, 10, 11, 20, 21)] == ["", "", "A", "A", below]
