@@ -34,7 +34,7 @@ describe('history', () => {
     expect(perHour([], 'bytes_added')).toEqual([]);
   });
 
-  test('of a day is told by the counters as they are now, not by the last sample', () => {
+  test('of a day counts up to now, not to the last sample', () => {
     const status = {
       funnel: { commits: 98, rewrites: 12, files_replaced: 138, files_written: 15, bytes_replaced: 2048 },
       savings: { amplification: { steady_write_amplification: null } },

@@ -57,7 +57,7 @@ function willDo({ status, history, conditions }: Known): ComponentChildren[] {
     </>
   );
   return [
-    waiting === 0 ? 'Nothing waits.' : `${plural(waiting, 'job')} wait.`,
+    waiting === 0 ? 'Nothing waits.' : `${plural(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}.`,
     left === 0 ? (
       'The existing files are rewritten; each new commit is evaluated.'
     ) : (

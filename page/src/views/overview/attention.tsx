@@ -115,7 +115,7 @@ function statusFindings(status: DeciderStatus): Finding[] {
   const present = (status.actors['working'] ?? 0) + (status.actors['idle'] ?? 0);
   const waiting = status.queue.depth['queued'] ?? 0;
   if (present === 0 && waiting > 0) {
-    const text = <a href={formatRoute(['actors'])}>No actor takes jobs, and {plural(waiting, 'job')} wait.</a>;
+    const text = <a href={formatRoute(['actors'])}>No actor takes jobs, and {plural(waiting, 'job')} {waiting === 1 ? 'waits' : 'wait'}.</a>;
     found.push({ key: 'no actor', tone: 'bad', text });
   }
   for (const one of status.failing_tasks) {
@@ -131,7 +131,7 @@ function statusFindings(status: DeciderStatus): Finding[] {
     found.push({ key: 'defaults', tone: 'warn', text });
   }
   if (status.backlog.oldest_wait_s > STALE_BACKLOG_S) {
-    const text = `${plural(status.backlog.tables_waiting, 'table')} wait to be read, the first for ${duration(status.backlog.oldest_wait_s)}.`;
+    const text = `${plural(status.backlog.tables_waiting, 'table')} to be read, the first for ${duration(status.backlog.oldest_wait_s)}.`;
     found.push({ key: 'backlog', tone: 'warn', text });
   }
   return found;
