@@ -12,8 +12,7 @@ import hypothesis
 import pytest
 
 from shared.retry import RetryPolicy
-from tests.support.queue_bench import QUEUE, Bench
-from tests.support.queue_executors import EXECUTORS
+from tests.support.queue_bench import EXECUTORS, QUEUE, Bench
 from tests.support.queue_state import library_with_test_clock
 from tests.support.recording_tracer import RecordingTracer, recorded
 from tests.support.redis_server import RedisServer

@@ -17,3 +17,8 @@ def json_object(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def milliseconds(clock: tuple[int, int]) -> int:
+    """Return the server's time, in seconds and microseconds, as milliseconds since 1970."""
+    return int(clock[0]) * 1_000 + int(clock[1]) // 1_000

@@ -31,8 +31,7 @@ from shared.paths.store_options import StoreOptions
 from shared.policy.policy import KIB, Policy, apply
 from shared.policy.properties import as_properties, read_settings
 from shared.table import TableId
-from tests.support.advised_histories import HISTORIES, AdvisedHistory, Process, every_policy, write
-from tests.support.advised_logs import AdvisedLog
+from tests.support.advised_histories import HISTORIES, AdvisedHistory, AdvisedLog, Process, every_policy, write
 
 NIGHT_S = 8 * 3_600
 NIGHT_TABLES = 10_000

@@ -20,9 +20,9 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.queue_executor import connect as connect_decider
 from decider.tracking.tracker import TableTracker
 from shared.policy.policy import Policy
-from tests.support.defaults import Alone
 from tests.support.queue_state import TestClock, library_with_test_clock
 from tests.support.redis_server import RedisServer
+from tests.support.timed_world import Alone
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ import psutil
 
 from tests.bench.machine import keep, machine
 from tests.support import spark_events
-from tests.support.many_files import linked, written
+from tests.support.large_files import linked, written
 from tests.support.redis_server import RedisServer
 from tests.support.spark_cluster import SparkCluster
 from tests.support.spark_events import TaskEnd

@@ -30,9 +30,9 @@ from shared.policy.policy import KIB, Policy
 from shared.queue.keys import partitions, table_state
 from tests.support import writers
 from tests.support.aged_table import commit_file, versions
-from tests.support.counted_files import count_live_files
+from tests.support.delta_tables import open_log
+from tests.support.memory_log import count_live_files
 from tests.support.outside import is_at_rest
-from tests.support.read_logs import open_log
 from tests.support.stack import Stack, commits_of
 from tests.support.time_limits import scaled
 from tests.support.waiting import until

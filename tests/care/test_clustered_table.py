@@ -20,9 +20,8 @@ from shared.table import CommitOrigin
 from tests.support.aged_table import DAY_MS, age, forget_logs, now_ms, versions
 from tests.support.clustered_table import POLICY, ClusteredTable, batch
 from tests.support.delta_lab import DeltaLab
-from tests.support.delta_tables import commit_info
+from tests.support.delta_tables import commit_info, open_own_commits
 from tests.support.local_vacuum import Control
-from tests.support.read_logs import open_own_commits
 from tests.support.sorted_table import read_by_spark
 
 pytestmark = pytest.mark.spark

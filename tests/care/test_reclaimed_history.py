@@ -11,10 +11,9 @@ from shared.jobs.vacuum_options import VacuumOptions
 from shared.policy.policy import Policy, apply
 from shared.policy.properties import read_properties
 from shared.table import CommitOrigin
-from tests.support.aged_table import data_files, now_ms, versions
+from tests.support.aged_table import contents, data_files, files_needed, history, now_ms, versions
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control
-from tests.support.long_history import contents, files_needed, history
 
 pytestmark = pytest.mark.spark
 

@@ -20,7 +20,7 @@ from tests.chaos.network import Weather
 from tests.chaos.skewed_worker import BEHIND_S
 from tests.chaos.worker import LABELS, PAUSED_AT, QUEUE, TIMES, schema
 from tests.chaos.world import World, wait
-from tests.support.queue_audit import repaired
+from tests.support.queue_bench import repaired
 from tests.support.redis_server import RedisServer
 
 

@@ -27,8 +27,7 @@ from shared.policy.policy import MIB, DmlPolicy, Policy
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import TimerChange, job_id
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey
-from tests.support.decisions import context_of
-from tests.support.recomputing import contradictions, recompute
+from tests.support.decisions import context_of, contradictions, recompute
 from tests.support.toy_action import TOY, WITH_TOY
 
 COLUMNS = (PartitionColumn("dt", "dt", "string"),)

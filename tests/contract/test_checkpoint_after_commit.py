@@ -11,7 +11,7 @@ from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.jvm.scala import jvm_session
 from tests.support.aged_table import forget_logs
-from tests.support.checkpoint_rows import checkpoint_rows
+from tests.support.checkpoints import checkpoint_rows
 from tests.support.delta_lab import DeltaLab
 
 pytestmark = pytest.mark.spark

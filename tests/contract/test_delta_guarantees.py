@@ -3,12 +3,17 @@
 from typing import Any
 
 import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
+from actor.formats.delta.engine import EngineSettings, start_engine
 from actor.formats.delta.log import TableLog
-from shared.errors import Corrupt, InvalidInput
+from actor.formats.delta.parquet_task import ParquetTasks
+from shared.errors import Corrupt, InvalidInput, PermanentError
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark
+from tests.support.long_suites import beyond
 
 pytestmark = pytest.mark.spark
 
@@ -62,3 +67,28 @@ def test_a_place_without_a_table_is_reported_to_be_none(lab: DeltaLab) -> None:
 
     assert not (lab.directory / "nothing").exists()
     assert mark("j", 1) == '{"lakewright": {"job": "j", "token": 1}}'
+
+
+def test_the_self_test_passes_here_and_leaves_no_table(lab: DeltaLab) -> None:
+    with capture_logs(processors=[merge_contextvars]) as logs:
+        start_engine(lab.spark, EngineSettings(), scratch=f"file://{lab.directory}")
+
+    conflict = next(one for one in logs if one["event"] == "commit_failed")
+    assert conflict["self_test"], "a conflict that is provoked is marked, so that the actor's log leaves it out"
+    assert not list(lab.directory.iterdir())
+
+
+@pytest.mark.parametrize("broken", beyond(1, ["copy", "commit", "rows"]))
+def test_with_a_delta_that_behaves_otherwise_no_engine_starts(
+    lab: DeltaLab, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broken == "commit":
+        monkeypatch.setattr(TableLog, "commit", lambda *_: 99)
+    elif broken == "copy":
+        monkeypatch.setattr(ParquetTasks, "run", lambda *_: {"rows": 0})
+    else:
+        frame = TableLog.frame
+        monkeypatch.setattr(TableLog, "frame", lambda *arguments: frame(*arguments).filter("id <> 7"))
+
+    with pytest.raises(PermanentError, match="no table is touched"):
+        start_engine(lab.spark, EngineSettings(), scratch=f"file://{lab.directory}")

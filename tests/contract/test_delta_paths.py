@@ -257,7 +257,7 @@ def test_a_column_whose_name_needs_escaping_is_in_no_folder(column: str) -> None
 def test_polars_does_not_read_a_column_whose_name_needs_escaping_beside_random_folders_without_us_either(
     lab: DeltaLab,
 ) -> None:
-    """The proof for a difference that `tests/interop/known.py` names: Spark alone has written this table."""
+    """The proof for a difference that `tests/interop/verdicts.py` names: Spark alone has written this table."""
     polars = pytest.importorskip("polars", reason="polars is in the group `dev`")
     path = lab.directory / "t"
     lab.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, `größe` STRING) USING DELTA PARTITIONED BY (`größe`)")

@@ -156,7 +156,7 @@ def test_what_fails_before_the_catalog_is_asked_leaves_no_files(
 
 
 def test_a_catalog_that_is_down_at_the_commit_loses_nothing(spark: "SparkSession", lake: RestLake) -> None:
-    from tests.support.tcp_proxy import TcpProxy
+    from tests.support.proxy import TcpProxy
 
     lake.make(3)
     rows, proxy = lake.ids(), TcpProxy(int(lake.uri.rpartition(":")[2]))

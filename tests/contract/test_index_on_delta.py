@@ -1,7 +1,9 @@
 """Rewrites of index files on tables that Qbeast's library wrote: its blocks, no row lost, and what is refused."""
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,19 +12,72 @@ from actor.formats.delta.log import TableLog
 from actor.formats.qbeast.delta_index import DeltaIndex
 from actor.formats.qbeast.index_job import IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter
-from actor.ports import TableJob
+from actor.ports import TableJob, TableJobOutcome
 from shared.errors import Corrupt, RefusedFiles
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.transformations import Coordinate, encode_coordinates
+from shared.jobs.index_options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.layout.commit_metadata import CommitMetadata
 from shared.policy.policy import Policy
 from shared.refusals import RefusalReason
 from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
-from tests.support.delta_tables import commit_info, newest
-from tests.support.index_lab import TABLES, IndexTable, optimized
+from tests.support.delta_tables import commit_info, live, newest
 from tests.support.local_vacuum import Control
+
+TABLES = Path(__file__).parents[1] / "data" / "qbeast_tables"
+
+FileBlocks = list[tuple[str, tuple[tuple[str, int, int, int], ...]]]
+"""Revision and blocks of each file, in an order of their own."""
+
+
+class IndexTable:
+    """A copy of one of the tables."""
+
+    def __init__(self, lab: DeltaLab, name: str) -> None:
+        self.lab = lab
+        self.path: Path = shutil.copytree(TABLES / name, lab.directory / name)
+        self.name = f"delta.`{self.path}`"
+        self._runs = 0
+
+    def run(
+        self, control: Control | None = None, *, budget_bytes: int | None = None, zone: str = ""
+    ) -> TableJobOutcome:
+        self._runs += 1
+        policy = Policy(index=True, index_zone=zone).with_traits(is_indexed=True)
+        options = IndexJobOptions(budget_bytes=budget_bytes).encode()
+        job = TableJob(INDEX, str(self.path), policy, CommitOrigin("job", self._runs), options=options)
+        return self.lab.engine.run_table_job(job, control or Control())
+
+    def rows(self) -> list[str]:
+        frame = self.lab.spark.read.format("delta").load(str(self.path))
+        return sorted(frame.toJSON().collect())
+
+    def blocks(self) -> FileBlocks:
+        return blocks_of(live(self.path).values())
+
+
+def optimized(name: str) -> FileBlocks:
+    """The files that the library's own `optimize` wrote of a table."""
+    lines = (TABLES / f"{name}.optimized.json").read_text().splitlines()
+    return blocks_of(action["add"] for action in map(json.loads, lines) if "add" in action)
+
+
+def blocks_of(adds: Iterable[Mapping[str, Any]]) -> FileBlocks:
+    return sorted(
+        (
+            add["tags"]["revision"],
+            tuple(
+                sorted(
+                    (one["cubeId"], one["minWeight"], one["maxWeight"], one["elementCount"])
+                    for one in json.loads(add["tags"]["blocks"])
+                )
+            ),
+        )
+        for add in adds
+    )
+
 
 pytestmark = pytest.mark.spark
 

@@ -11,8 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.partitions import partition_values
 from shared.table import Snapshot
-from tests.support.plain_replay import plain_replay
-from tests.support.read_logs import open_log
+from tests.support.delta_tables import open_log
+from tests.support.random_logs import plain_replay
 
 ODD = ["plain", "a b", "50%", "x:y/z", "ü", "a=b", "it's", '"quoted"', "{}", "a+b", "%20", "null", "back\\slash", "?#"]
 

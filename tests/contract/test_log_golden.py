@@ -17,8 +17,8 @@ from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.errors import Corrupt, LakewrightError
 from shared.partitions import partition_values
 from shared.table import Snapshot
-from tests.support.plain_replay import plain_replay
-from tests.support.read_logs import open_log
+from tests.support.delta_tables import open_log
+from tests.support.random_logs import plain_replay
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 NO_GOLDEN = f"the golden tables are not at {GOLDEN}"

@@ -21,7 +21,7 @@ from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.jvm.errors import first_line
 from actor.jvm.scala import jvm_session
 from tests.support.aged_table import forget_logs
-from tests.support.checkpoint_rows import checkpoint_rows, lines
+from tests.support.checkpoints import checkpoint_rows, lines
 from tests.support.delta_lab import DeltaLab
 from tests.support.duckdb_extensions import scan
 

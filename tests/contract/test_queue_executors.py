@@ -18,8 +18,7 @@ from shared.queue.model import (
     Token,
 )
 from shared.retry import RetryPolicy
-from tests.support.queue_bench import LEASE_MS, QUEUE, SETTINGS, Bench, spec
-from tests.support.queue_executors import EXECUTORS
+from tests.support.queue_bench import EXECUTORS, LEASE_MS, QUEUE, SETTINGS, Bench, spec
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.redis

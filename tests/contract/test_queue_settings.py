@@ -1,12 +1,11 @@
-"""One behaviour for both executors: what is set is set and nothing else, and no release lowers another's schema."""
+"""One behaviour for both executors: what is set is set and nothing else, and what a run refused is remembered."""
 
 import pytest
 
 from shared.errors import InvalidInput
 from shared.queue import commands, keys, queries
-from shared.queue.model import Band
-from tests.support.queue_audit import repaired_by
-from tests.support.queue_bench import QUEUE, Bench, spec
+from shared.queue.model import Band, RefusalsChange
+from tests.support.queue_bench import QUEUE, Bench, repaired_by, spec
 
 pytestmark = pytest.mark.redis
 
@@ -82,3 +81,50 @@ def test_what_waits_is_moved_to_another_ageing_interval_by_the_next_audit(bench:
     bench.run(commands.configure(QUEUE, {"aging_ms": 1_000}))
     assert sum(repaired_by(bench, QUEUE, bench.client)) == 1, "at priority 0 nothing is to be moved"
     assert bench.run(queries.order(QUEUE))[0].priority == 5
+
+
+TABLE = spec().key.table
+
+
+def stored(bench: Bench) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in bench.client.hgetall(keys.refusals(QUEUE, TABLE)).items()}
+
+
+def refusing(bench: Bench) -> dict[bytes, bytes]:
+    return dict(bench.client.hgetall(keys.refusing_tables(QUEUE)))
+
+
+def refuse(bench: Bench, text: str | None, partition: str = "{}") -> str:
+    """Run a job of a partition to its end, and return what its claim had."""
+    bench.enqueue(spec(partition=partition))
+    (claim,) = bench.claim()
+    bench.finish(claim, refusals=text)
+    return claim.refusals
+
+
+def test_the_next_claim_of_a_partition_has_what_the_last_run_remembered(bench: Bench) -> None:
+    bench.ingest(-1, 0)
+    assert refuse(bench, "one") == ""
+    assert refuse(bench, None) == "one"
+    assert refuse(bench, "two", partition="other") == ""
+    assert (stored(bench), refusing(bench)) == ({"{}": "one", "other": "two"}, {TABLE.encode(): b"2"})
+    assert refuse(bench, "") == "one"
+    assert (stored(bench), refusing(bench)) == ({"other": "two"}, {TABLE.encode(): b"1"})
+    bench.run(commands.forget_refusals(QUEUE, TABLE, ["other", "unknown"]))
+    assert (stored(bench), refusing(bench)) == ({}, {})
+
+
+def test_the_end_of_a_run_remembers_nothing_of_a_table_that_was_forgotten(bench: Bench) -> None:
+    refuse(bench, "one")
+    assert (stored(bench), refusing(bench)) == ({}, {})
+
+
+def test_a_decider_does_not_overwrite_what_an_actor_has_refused_meanwhile(bench: Bench) -> None:
+    bench.ingest(-1, 0)
+    refuse(bench, "one")
+    late = bench.ingest(0, 1, refusals=[RefusalsChange("{}", "", "")])
+    assert (late.applied, late.version, stored(bench)) == (False, 0, {"{}": "one"})
+    again = bench.ingest(0, 1, refusals=[RefusalsChange("{}", "one", "less")])
+    assert (again.applied, again.version, stored(bench)) == (True, 1, {"{}": "less"})
+    assert bench.ingest(1, 2, refusals=[RefusalsChange("{}", "less", "")], reset=True).applied
+    assert (stored(bench), refusing(bench)) == ({}, {})

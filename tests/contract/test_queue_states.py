@@ -10,8 +10,8 @@ from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Claim, Debounce, JobRequest, JobState, RunResult, Scope
 from shared.queue.states import TRANSITIONS, Transition, is_legal
-from tests.support.job_states import job_states, transitions
 from tests.support.queue_bench import LEASE_MS, QUEUE, Bench, spec
+from tests.support.queue_state import job_states, transitions
 
 pytestmark = pytest.mark.redis
 

@@ -17,8 +17,7 @@ from shared.queue.model import (
     StopReason,
 )
 from shared.queue.queries import DispatchReason
-from tests.support.queue_audit import repaired_by
-from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
+from tests.support.queue_bench import QUEUE, SETTINGS, Bench, repaired_by, spec
 
 pytestmark = pytest.mark.redis
 

@@ -29,8 +29,8 @@ from shared.policy.policy import MIB, Policy
 from shared.refusals import RefusalReason
 from shared.table import DataFile, PartitionKey, TableId, TableRef
 from tests.contract.formats.worlds import access
-from tests.support.defaults import Alone
 from tests.support.delta_lab import DeltaLab
+from tests.support.timed_world import Alone
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 

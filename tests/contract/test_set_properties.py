@@ -17,8 +17,7 @@ from shared.layout import commit_metadata
 from shared.policy.policy import KIB, Policy
 from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
-from tests.support.advised_histories import Process, write
-from tests.support.advised_logs import AdvisedLog
+from tests.support.advised_histories import AdvisedLog, Process, write
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.local_vacuum import Control
 from tests.support.waiting import until

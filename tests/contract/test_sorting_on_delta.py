@@ -11,9 +11,9 @@ from decider.state.fold import fold
 from decider.storage.object_reads import ReadMeter
 from shared.layout.partition_stats import EMPTY_STATS, stats_of_files
 from shared.partitions import WHOLE_TABLE
-from tests.support.counted_files import count_live_files
 from tests.support.delta_lab import DeltaLab
-from tests.support.read_logs import open_log
+from tests.support.delta_tables import open_log
+from tests.support.memory_log import count_live_files
 from tests.support.sorted_table import (
     SORTED,
     Table,

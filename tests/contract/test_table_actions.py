@@ -28,8 +28,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import DmlPolicy, Policy, Priority, RowGroupCopy
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import Band
-from tests.support.decisions import context_of
-from tests.support.recomputing import contradictions
+from tests.support.decisions import context_of, contradictions
 from tests.support.toy_action import WITH_TOY
 from tests.support.toy_table_action import WITH_TOY_TABLE
 

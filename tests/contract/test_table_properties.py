@@ -19,9 +19,9 @@ from shared.policy.policy import Policy
 from shared.policy.refused_properties import REFUSED
 from shared.table import TableId, TableRef
 from tests.support import delta_tables
+from tests.support.delta_tables import open_log
 from tests.support.live_decider import POLICY, LiveDecider, decider_settings
 from tests.support.property_samples import GOOD
-from tests.support.read_logs import open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

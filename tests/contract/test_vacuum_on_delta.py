@@ -18,10 +18,20 @@ from shared.jobs.payload import VACUUM
 from shared.jobs.vacuum_options import VacuumOptions
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from tests.support.aged_table import DAY_MS, age, data_files, forget_logs, now_ms, set_time, versions
+from tests.support.aged_table import (
+    DAY_MS,
+    age,
+    contents,
+    data_files,
+    files_needed,
+    forget_logs,
+    history,
+    now_ms,
+    set_time,
+    versions,
+)
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control
-from tests.support.long_history import contents, files_needed, history
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,7 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.queue_executor import connect as connect_decider
 from shared.queue import admin_commands, commands, keys, queries
 from shared.queue.model import Band, CancelOutcome, Claim, JobKey, JobRequest, JobState, Scope
-from tests.support.queue_audit import repaired
-from tests.support.queue_bench import end_of
+from tests.support.queue_bench import end_of, repaired
 from tests.support.queue_invariants import every_queued_job_is_reachable
 from tests.support.queue_state import read_state
 

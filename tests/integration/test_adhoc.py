@@ -14,8 +14,8 @@ from shared.policy.policy import MIB
 from shared.queue import commands, queries
 from shared.queue.model import EnqueueOutcome
 from shared.table import DataFile, RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.decisions import contradictions, recompute
 from tests.support.memory_log import MemoryLog
-from tests.support.recomputing import contradictions, recompute
 from tests.support.timed_world import DT, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis

@@ -19,10 +19,8 @@ from shared.queue import keys, queries
 from shared.queue.decode import text
 from shared.queue.model import Band
 from shared.table import Commit, DataFile, PartitionKey, Position, TableId, TableMetadata
-from tests.support.counted_files import count_live_files
-from tests.support.defaults import Alone
-from tests.support.memory_log import MemoryLog
-from tests.support.timed_world import DT, POLICY, TABLE, World, in_world, partition
+from tests.support.memory_log import MemoryLog, count_live_files
+from tests.support.timed_world import DT, POLICY, TABLE, Alone, World, in_world, partition
 
 pytestmark = pytest.mark.redis
 

@@ -14,7 +14,7 @@ from tests.contract.formats.worlds import access
 from tests.support.event_samples import SAMPLES
 from tests.support.iceberg_rest_lake import ICEBERGS, SCHEMA, SERVERS, RestLake, rest_lake
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
-from tests.support.tcp_proxy import TcpProxy
+from tests.support.proxy import TcpProxy
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.redis, pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")]

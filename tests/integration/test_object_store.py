@@ -18,8 +18,8 @@ from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.layout.partition_stats import stats_of_sizes
 from shared.paths.store_options import StoreOptions
 from shared.table import TableMetadata
+from tests.support.delta_tables import open_log
 from tests.support.live_decider import POLICY, LiveDecider, decider_settings
-from tests.support.read_logs import open_log
 from tests.support.s3_server import KEYS, S3Server
 from tests.support.stack import s3_event
 

@@ -17,9 +17,9 @@ from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.errors import PermanentError
 from shared.paths.store_options import StoreOptions
+from tests.support.delta_tables import open_log
 from tests.support.go_programs import MINIO
 from tests.support.minio import Minio
-from tests.support.read_logs import open_log
 from tests.support.redis_server import RedisServer
 from tests.support.s3_server import S3Server
 from tests.support.s3_writer import rows

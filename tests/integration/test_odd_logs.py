@@ -20,10 +20,8 @@ from shared.jobs.payload import JobPayload
 from shared.layout.planner import plan
 from shared.policy.policy import MIB
 from shared.table import DataFile, RemovedFile, TableId, TableMetadata, TableRef
-from tests.support.counted_files import count_live_files
-from tests.support.defaults import Alone
-from tests.support.memory_log import CHECKPOINT_EVERY, MemoryLog
-from tests.support.timed_world import DT, POLICY, TABLE, World, in_world, partition
+from tests.support.memory_log import CHECKPOINT_EVERY, MemoryLog, count_live_files
+from tests.support.timed_world import DT, POLICY, TABLE, Alone, World, in_world, partition
 
 pytestmark = pytest.mark.redis
 

@@ -14,6 +14,7 @@ from shared.queue.command import Command
 from shared.queue.model import Claim, FinishOutcome, HeartbeatStatus, JobState, Scope
 from shared.retry import RetryPolicy
 from tests.support.proxy import Fate, Proxy
+from tests.support.queue_bench import EXECUTORS, Executor
 from tests.support.queue_calls import (
     CALLS,
     FIRST,
@@ -28,7 +29,6 @@ from tests.support.queue_calls import (
     ingest,
     spec,
 )
-from tests.support.queue_executors import EXECUTORS, Executor
 from tests.support.queue_invariants import every_queued_job_is_reachable
 from tests.support.queue_state import State, read_state
 from tests.support.redis_server import RedisServer

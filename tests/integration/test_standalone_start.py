@@ -1,14 +1,17 @@
 """The start of a standalone says what is true: whose port it is, what is waited for, and who can work."""
 
+import json
 import os
 import pty
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.support.fake_programs import fake_java
@@ -94,3 +97,42 @@ def test_in_the_background_of_a_terminal_its_log_is_a_file(tmp_path: Path) -> No
     assert str(log) in shown
     assert len(shown.splitlines()) == 2, shown
     assert "child_started" in log.read_text()
+
+
+def test_a_standalone_is_found_by_its_directory_and_keeps_everything_to_its_user(tmp_path: Path) -> None:
+    address, data = f"127.0.0.1:{free_port()}", tmp_path / "data"
+    environment = {**os.environ, "LAKEWRIGHT_DATA_DIR": str(data), "LAKEWRIGHT_HTTP_ADDRESS": address}
+    environment.pop("LAKEWRIGHT_REDIS_URL", None)
+    with (tmp_path / "said").open("wb") as stated:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "services.standalone", "--actors", "0"],
+            cwd=ROOT, env=environment, stdout=stated, stderr=stated, umask=0o022,
+        )  # fmt: skip
+    try:
+
+        def is_ready() -> bool:
+            assert process.poll() is None, (tmp_path / "said").read_text()
+            try:
+                return httpx.get(f"http://{address}/readyz").status_code == 200
+            except httpx.TransportError:
+                return False
+
+        until("the standalone is ready", is_ready, seconds=120)
+        found = subprocess.run(
+            [sys.executable, "-m", "services.cli", "--json", "doctor"],
+            cwd=ROOT, env={**environment, "LAKEWRIGHT_URL": f"http://{address}"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        status = {one["check"]: one["status"] for one in json.loads(found.stdout)["findings"]}
+        assert (status["redis"], status["redis durability"], status["decider"]) == ("ok", "ok", "ok"), status
+        assert status["actors"] == "warn", "nothing rewrites a table yet"
+        open_to_others = [
+            str(path)
+            for path in [data, *data.rglob("*")]
+            if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077
+        ]
+        assert open_to_others == []
+    finally:
+        process.terminate()
+        process.wait(scaled(60))
+    assert process.returncode == 0, (tmp_path / "said").read_text()

@@ -16,9 +16,8 @@ from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState
 from shared.table import DataFile, TableMetadata
-from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
-from tests.support.timed_world import DT, POLICY, TABLE, partition
+from tests.support.timed_world import DT, POLICY, TABLE, Alone, partition
 
 pytestmark = pytest.mark.redis
 

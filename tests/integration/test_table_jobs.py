@@ -17,10 +17,9 @@ from shared.jobs.payload import JobPayload
 from shared.jobs.vacuum_options import VacuumOptions
 from shared.paths.locations import table_id
 from shared.queue import queries
-from tests.support.aged_table import DAY_MS, data_files, now_ms, set_time
+from tests.support.aged_table import DAY_MS, contents, data_files, files_needed, history, now_ms, set_time
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.local_vacuum import LocalTable, run_locally
-from tests.support.long_history import contents, files_needed, history
 
 pytestmark = pytest.mark.redis
 

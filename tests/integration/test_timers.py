@@ -20,11 +20,10 @@ from shared.policy.policy import MIB
 from shared.queue import commands, keys
 from shared.queue.model import DecideOutcome, Timer
 from shared.table import Position, RemovedFile, TableId, TableMetadata, TableRef
-from tests.support.defaults import Alone
+from tests.support.decisions import contradictions, recompute
 from tests.support.memory_log import MemoryLog
-from tests.support.recomputing import contradictions, recompute
 from tests.support.time_limits import scaled
-from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, in_world, partition
+from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, Alone, in_world, partition
 
 pytestmark = pytest.mark.redis
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from shared.jobs.vacuum_options import VacuumOptions
-from tests.support.aged_table import data_files, versions
+from tests.support.aged_table import contents, data_files, files_needed, history, remove_long_ago, versions
 from tests.support.local_vacuum import LocalTable, run_locally
-from tests.support.long_history import contents, files_needed, history, remove_long_ago
 from tests.support.stack import ROOT
 from tests.support.waiting import until
 

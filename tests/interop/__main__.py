@@ -25,9 +25,8 @@ from tests.interop.plan import MEANWHILE, WORKER, Planned, whole
 from tests.interop.remote import engines_of
 from tests.interop.report import keep, load, page
 from tests.interop.rewriting import EngineRewrite, WorkerRewrite, worker_on
-from tests.interop.staff import lab_session, staff
+from tests.interop.staff import BothReaders, lab_session, staff
 from tests.interop.verdicts import Result, Verdict
-from tests.support.both_readers import BothReaders
 from tests.support.forced_copies import COPIED, VARIABLE, CountingEngine, is_forced
 from tests.support.redis_server import RedisServer
 

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.interop.known import explain, recognized
 from tests.interop.plan import whole
-from tests.interop.verdicts import Place, Result, Verdict, essence
+from tests.interop.verdicts import Place, Result, Verdict, essence, explain, recognized
 
 _One = TypeVar("_One")
 _Groups = list[tuple[tuple[str, str], list[Result]]]

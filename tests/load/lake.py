@@ -12,6 +12,7 @@ from pathlib import Path
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.paths.locations import table_id
 from shared.queue import keys
+from tests.support.delta_tables import PLAIN, metadata_of
 from tests.support.outside import POLICY
 from tests.support.redis_server import RedisServer
 from tests.support.stack import s3_event
@@ -21,21 +22,7 @@ QUEUE = "default"
 
 DAYS = tuple(f"2026-01-{day:02d}" for day in range(1, 9))
 
-_FIRST = (
-    {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-    {
-        "metaData": {
-            "id": "6f7e0d3a-0000-4000-8000-000000000000",
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": json.dumps(
-                {"type": "struct", "fields": [{"name": "dt", "type": "string", "nullable": True, "metadata": {}}]}
-            ),
-            "partitionColumns": ["dt"],
-            "configuration": {},
-            "createdTime": 1_767_225_600_000,
-        }
-    },
-)
+_FIRST = ({"protocol": PLAIN}, {"metaData": metadata_of({"dt": "string"}, ["dt"])})
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 
 from tests.support.browser import Visit
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.proxy import TcpProxy
 from tests.support.stack import free_port
-from tests.support.tcp_proxy import TcpProxy
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 

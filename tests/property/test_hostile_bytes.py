@@ -39,8 +39,7 @@ from shared.paths.boundary import Boundary
 from shared.table import TableId, TableRef
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer
-from tests.support.damaged_samples import SAMPLES_OF, NoSample, Samples
-from tests.support.odd_values import with_odd_values
+from tests.support.damaged_samples import SAMPLES_OF, NoSample, Samples, with_odd_values
 from tests.support.time_limits import scaled
 
 INPUTS = int(os.environ.get("LAKEWRIGHT_FUZZ", "40"))

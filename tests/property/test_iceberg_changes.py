@@ -21,7 +21,7 @@ from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey, Position, TableMetadata
 from tests.contract.formats.worlds import access
-from tests.support.counted_files import count_live_files
+from tests.support.memory_log import count_live_files
 
 SCHEMA = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("n", pa.int32())])
 STEPS = 14

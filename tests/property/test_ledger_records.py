@@ -1,4 +1,4 @@
-"""Any record of the ledger holds the numbers that its decision follows from, whatever was measured before."""
+"""Records of the ledger and marks of commits hold what follows from them, and are read back."""
 
 from fractions import Fraction
 
@@ -11,12 +11,14 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.decision import Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from shared.jobs.payload import RewriteKind, RunMeasure
+from shared.layout import commit_metadata
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
+from shared.policy.levels import build_size_levels
 from shared.policy.policy import MIB, Policy
-from shared.table import Commit
-from tests.support.decisions import context_of, decide_after_commit, encoded
-from tests.support.recomputing import predict_again, recompute
+from shared.table import Commit, CommitOrigin
+from tests.support.decisions import context_of, decide_after_commit, encoded, predict_again, recompute
 
 POLICY = Policy(target_bytes=8 * MIB)
 SUMS = st.builds(
@@ -62,3 +64,32 @@ def test_verdict_and_prediction_of_any_record_can_be_recomputed(
     assert recompute(record) is made.verdict is raw.verdict
     if sums.runs:
         assert predict_again(record) == dict(record.predicted)
+
+
+counts = st.none() | st.integers(0, 2**53)
+
+
+size_levels = st.builds(
+    build_size_levels,
+    st.integers(65_536, 2**34),
+    st.integers(2, 64),
+    st.fractions(Fraction(1, 4), 1, max_denominator=100),
+)
+
+
+@given(
+    st.builds(
+        CommitMetadata,
+        origin=st.builds(CommitOrigin, st.text(min_size=1), st.integers(0, 2**63)),
+        others=st.lists(st.builds(CommitOrigin, st.text(min_size=1), st.integers(0, 2**63)), max_size=3).map(tuple),
+        partition=st.none() | st.text(),
+        round=counts,
+        mode=st.none() | st.sampled_from(["minor", "full"]),
+        started_ms=counts,
+        size_levels=st.none() | size_levels,
+        partition_files=counts,
+        partition_small_files=counts,
+    )
+)
+def test_a_mark_is_read_back_as_it_was_written(mark: CommitMetadata) -> None:
+    assert commit_metadata.decode(mark.encode()) == mark

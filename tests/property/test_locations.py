@@ -1,12 +1,15 @@
-"""Any path has one canonical spelling, which leads back to it, and no two paths share one."""
+"""Any path has one canonical spelling, and is inside its table only where the whole rule says so."""
 
 from urllib.parse import quote, unquote, urlsplit
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.partitions import WHOLE_TABLE
+from shared.paths.boundary import Boundary
 from shared.paths.locations import MAX_LOCATION_CHARS, canonical_location, decoded_path, hadoop_path
 from shared.paths.path_keys import canonical_path
+from shared.table import DataFile
 
 PATHS = st.text("ab %20+#?ü/u\u0308.", min_size=1, max_size=6).map(
     lambda text: "/" + "/".join(f"x{part}" for part in text.split("/") if part)
@@ -39,3 +42,23 @@ def test_two_paths_are_one_location_only_if_they_are_one_path(one: str, other: s
 @given(st.text(st.sampled_from("aA/.:%3dD fileS"), min_size=1, max_size=20))
 def test_a_canonical_path_is_its_own_canonical_path(path: str) -> None:
     assert canonical_path(canonical_path(path)) == canonical_path(path)
+
+
+TABLES = ("/lake/t", "file:/lake/a b", "file:///lake/a%20b", "s3://bucket/t", "s3a://bucket/a%20b/t", "gs://b/t", "/")
+BEGINNINGS = (
+    *("/lake/t", "file:/lake/t", "file:///lake/t", "file:////lake/t", "FILE:/lake/t", "/lake/a b", "/lake/a%20b", ""),
+    *("file:/lake/a%20b", "s3://bucket/t", "s3a://bucket/t", "s3n://bucket/t", "s3://bucket/a%20b/t", "gs://b/t", "//"),
+)
+NAMES = ("data", "p=1", "..", ".", "", "2", "x.parquet", "x..y", ".hidden", "%2e%2e", "%2Fx", "a:b", "\\x")
+
+
+@given(
+    st.sampled_from(TABLES),
+    st.sampled_from(BEGINNINGS),
+    st.lists(st.sampled_from(NAMES), max_size=4).map("/".join),
+    st.booleans(),
+)
+def test_first_external_is_the_rule_for_each_file(table: str, beginning: str, rest: str, slash: bool) -> None:
+    location, path = canonical_location(table), beginning + "/" * slash + rest
+    file, boundary = DataFile(path, 1, WHOLE_TABLE), Boundary()
+    assert boundary.first_external(location, [file]) == boundary.external(location, file)

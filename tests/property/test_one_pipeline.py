@@ -33,7 +33,7 @@ from shared.table import (
     TableProtocol,
     TableRef,
 )
-from tests.support.counted_files import count_live_files
+from tests.support.memory_log import count_live_files
 
 TABLE = TableRef(TableId("t-1"), "sales.orders", "memory:///t", "sales")
 METADATA = TableMetadata("u-1", (PartitionColumn("dt", "col-1", "string"),), {"lakewright.enabled": "true"})

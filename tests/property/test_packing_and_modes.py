@@ -20,7 +20,7 @@ from shared.policy.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.policy.policy import KIB, MaxMode, Policy
 from shared.policy.traits import LearnedValues
 from shared.table import DataFile, PartitionKey
-from tests.support.counted_files import count_live_files
+from tests.support.memory_log import count_live_files
 
 PARTITION = PartitionKey("{}")
 POLICIES = st.builds(

@@ -26,10 +26,10 @@ from shared.queue.model import (
     Scope,
     Share,
 )
-from tests.support.job_states import states_in
-from tests.support.queue_audit import repaired
+from tests.support.queue_bench import repaired
 from tests.support.queue_invariants import check
 from tests.support.queue_life import LEASE_MS, QUEUE, SETTINGS, QueueLife, specs
+from tests.support.queue_state import states_in
 from tests.support.redis_server import RedisServer, find_binaries
 
 pytestmark = pytest.mark.redis

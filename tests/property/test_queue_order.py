@@ -11,8 +11,7 @@ from shared.queue import admin_commands, commands, limits, queries
 from shared.queue.admin_commands import SlotLimit
 from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult, Scope
 from shared.queue.settings import QueueSettings
-from tests.support.queue_audit import repaired
-from tests.support.queue_bench import QUEUE
+from tests.support.queue_bench import QUEUE, repaired
 from tests.support.queue_invariants import every_queued_job_is_reachable, turns_follow_ranks
 from tests.support.queue_state import emptied, read_state
 

@@ -1,5 +1,6 @@
-"""What-if on any history: a recommendation follows from its figures, and no rule keeps a file that was removed."""
+"""What-if on any history: a recommendation follows from its figures, and the histogram holds every file."""
 
+import math
 import re
 from random import Random
 
@@ -7,10 +8,12 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from decider.api.routes.partitions import layout_view
 from decider.whatif.baselines import PEERS
 from decider.whatif.comparison import CostModel, recommend
 from decider.whatif.simulator import replay_lakewright, replay_peer, replay_untouched
 from decider.whatif.trace import CommitTrace
+from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import GIB, KIB, MIB, Policy
 from shared.table import Commit, DataFile, RemovedFile
@@ -109,3 +112,22 @@ def test_removals_of_all_that_was_written_empty_a_table_under_any_rule(
     done = replay_peer(history, POLICY, RULES[name]) if name in RULES else replay_lakewright(history, POLICY, tail_ms=1)
     assert done.files_at_end == 0
     assert done.bytes_added == sum(file.size_bytes for file in files)
+
+
+SMALL = Policy(target_bytes=MIB)
+
+
+@given(st.lists(st.integers(0, 3 * MIB), max_size=60))
+def test_the_histogram_holds_every_file_on_the_level_of_its_size(sizes: list[int]) -> None:
+    layout = layout_view(stats_of_sizes(SMALL.size_levels, sizes), SMALL.size_levels)
+    for level in layout.levels:
+        inside = [
+            size
+            for size in sizes
+            if level.from_bytes <= size and (level.below_bytes is None or size < level.below_bytes)
+        ]
+        assert (level.files, level.bytes) == (len(inside), sum(inside))
+    assert sum(level.files for level in layout.levels) == layout.files == len(sizes)
+    mean = sum((MIB - min(size, MIB)) ** 2 for size in sizes) / len(sizes) if sizes else 0
+    assert layout.mse_bytes2 == pytest.approx(mean)
+    assert layout.rms_shortfall == pytest.approx(math.sqrt(mean) / MIB, abs=1e-6)

@@ -1,11 +1,17 @@
-"""A journal holds an operation before it is tried, and is read while it grows."""
+"""A journal holds an operation before it is tried; the balloon fills the disk and gives all of it back."""
 
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
+from tests.soak.disk import wrapper_of_namespace
 from tests.soak.journal import Answer, Journal, Journals
 from tests.soak.operations import Action, Chooser, Operation, View, Where
 from tests.soak.tables import TABLES
+from tests.support.time_limits import scaled
 
 
 def test_operations_and_answers_are_read_back(tmp_path: Path) -> None:
@@ -65,3 +71,46 @@ def test_the_same_seed_chooses_the_same() -> None:
 
     assert some(1) == some(1)
     assert some(1) != some(2)
+
+
+SCRIPT = """
+import os, sys
+from pathlib import Path
+from tests.soak.disk import INSIDE, Balloon, mount_small
+
+os.environ[INSIDE] = "1"
+folder = Path(sys.argv[1])
+assert mount_small(folder) == ""
+(folder / "others").write_bytes(bytes(5_000_000))
+balloon = Balloon(folder)
+
+def is_full():
+    try:
+        (folder / "probe").write_bytes(bytes(1_000))
+    except OSError:
+        return True
+    finally:
+        (folder / "probe").unlink(missing_ok=True)
+    return False
+
+assert not is_full()
+balloon.fill()
+assert is_full()
+(folder / "others").unlink()
+assert not is_full()
+balloon.fill()
+assert is_full()
+balloon.release()
+assert not is_full()
+print("all of it")
+"""
+
+
+def test_the_balloon_takes_everything_and_gives_it_back(tmp_path: Path) -> None:
+    wrapper, refused = wrapper_of_namespace()
+    if refused:
+        pytest.skip(refused)
+    command = [*wrapper, sys.executable, "-c", SCRIPT, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(60), check=False)
+    assert done.stdout.strip() == "all of it", done.stderr
+    assert list(tmp_path.iterdir()) == [], "the small disk was private to the process"

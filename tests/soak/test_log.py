@@ -1,13 +1,18 @@
-"""The plain replay compares texts as engines do, and finds removes that miss, broken promises and replaced commits."""
+"""The plain replay compares texts as engines do, reads vectors, and finds removes that miss and files of no one."""
 
+import base64
 import json
+import struct
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyroaring import BitMap64
 
+from tests.soak.deletion_vectors import ASCII85, MAGIC, Z85, deleted_rows, vector_file
 from tests.soak.log import RESTORABLE_S, TableLog, newest_version, restorable_versions
+from tests.soak.orphans import Orphans, orphans_of
 
 OURS = {"userMetadata": json.dumps({"lakewright": {"job": "j", "token": 1}})}
 MAPPED = {"name": "a b", "metadata": {"delta.columnMapping.physicalName": "col-1"}}
@@ -142,3 +147,57 @@ def test_versions_to_restore_end_at_the_newest_change_of_schema(tmp_path: Path) 
     assert restorable_versions(tmp_path, 5, time.time() + 2 * RESTORABLE_S) == [], (
         "a VACUUM may be about to delete their files"
     )
+
+
+def test_an_inline_vector_is_read(tmp_path: Path) -> None:
+    """The rows of the protocol's example; its text is of an older format that Delta does not write any more."""
+    body = struct.pack("<i", MAGIC) + BitMap64({3, 4, 7, 11, 18, 29}).serialize()
+    padded = body + bytes(-len(body) % 4)
+    text = base64.b85encode(padded).translate(bytes.maketrans(ASCII85, Z85)).decode()
+    assert deleted_rows(tmp_path, {"storageType": "i", "pathOrInlineDv": text}) == {3, 4, 7, 11, 18, 29}
+
+
+def test_a_vector_in_a_file_is_found_and_read(tmp_path: Path) -> None:
+    """Its name is the protocol's example; its rows lie behind the first vector of the file, beyond 32 bits, too."""
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4}
+    assert vector_file(vector) == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    rows = {0, 70_000, 2**33}
+    body = struct.pack("<i", MAGIC) + BitMap64(rows).serialize()
+    (tmp_path / "ab").mkdir()
+    (tmp_path / vector_file(vector)).write_bytes(b"\x01..." + struct.pack(">i", len(body)) + body + b"crc.")
+    assert deleted_rows(tmp_path, vector) == rows
+
+
+def test_no_vector_hides_nothing(tmp_path: Path) -> None:
+    assert deleted_rows(tmp_path, None) == set()
+
+
+@pytest.mark.parametrize(
+    "vector", [{"storageType": "p", "pathOrInlineDv": "/x"}, {"storageType": "i", "pathOrInlineDv": "0" * 20}]
+)
+def test_what_is_no_vector_is_refused(tmp_path: Path, vector: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="deletion vector"):
+        deleted_rows(tmp_path, vector)
+
+
+def test_orphans_are_reported_by_kind(tmp_path: Path) -> None:
+    for name in (
+        "p=a b/live.parquet",
+        "p=a b/.live.parquet.crc",
+        "p=a b/half.parquet",
+        ".gone.parquet.crc",
+        "_delta_log/00000000000000000000.json",
+        "_delta_log/00000000000000000010.checkpoint.parquet",
+        "_delta_log/_last_checkpoint",
+        "_delta_log/00000000000000000003.json#1",
+        "_delta_log/.00000000000000000004.json.tmp",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = orphans_of(tmp_path, {"p=a b/live.parquet"})
+    assert found == Orphans(
+        data=("p=a b/half.parquet",),
+        staged=("_delta_log/.00000000000000000004.json.tmp", "_delta_log/00000000000000000003.json#1"),
+        hidden=(".gone.parquet.crc",),
+    )
+    assert found.counts() == {"data": 1, "staged": 2, "hidden": 1}

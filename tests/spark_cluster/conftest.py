@@ -8,7 +8,7 @@ import pytest
 
 from services.paths import ivy_dir
 from tests.support.iceberg_rest_lake import rest_lake
-from tests.support.many_files import written
+from tests.support.large_files import written
 from tests.support.redis_server import RedisServer
 from tests.support.spark_cluster import SparkCluster, why_nothing_can_be_hidden
 from tests.support.spark_world import World

@@ -10,8 +10,7 @@ import pytest
 
 from tests.support import spark_events
 from tests.support.iceberg_rest_lake import SCHEMA
-from tests.support.large_files import contents, everything, left_behind
-from tests.support.many_files import linked
+from tests.support.large_files import contents, everything, left_behind, linked
 from tests.support.outside import own_commits
 from tests.support.spark_world import World
 from tests.support.waiting import until

@@ -10,8 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support import spark_events
-from tests.support.large_files import contents, everything, left_behind
-from tests.support.many_files import linked
+from tests.support.large_files import contents, everything, left_behind, linked
 from tests.support.spark_world import World
 from tests.support.waiting import until
 

@@ -16,8 +16,7 @@ from shared.policy.policy import KIB
 from shared.queue import commands
 from shared.queue.model import Claim, RunResult
 from shared.table import Commit
-from tests.support.advised_histories import Process, write
-from tests.support.advised_logs import AdvisedLog
+from tests.support.advised_histories import AdvisedLog, Process, write
 from tests.support.live_decider import LiveDecider
 from tests.support.queue_bench import end_of
 from tests.support.waiting import until

@@ -4,11 +4,14 @@ The best setting of each is found by replaying every combination of the values t
 (`tests/bench/advice.py`); the settings in effect were chosen to differ from it, or to be it.
 """
 
+import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from decider.whatif.comparison import FAN_INS, MIN_INPUTS, TARGETS_BYTES, TOLERANCES
 from decider.whatif.trace import CommitTrace
@@ -16,6 +19,7 @@ from decider.whatif.trace_reader import TableTrace
 from shared.policy.policy import KIB, MIB, Policy, apply
 from shared.policy.properties import read_settings
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
+from tests.support.delta_tables import PLAIN, metadata_of
 
 MINUTE_MS = 60_000
 COMMITS = 300
@@ -137,3 +141,66 @@ def every_policy(policy: Policy) -> list[Policy]:
             for target, fan_in, tolerance, inputs in combined
         ),
     ]
+
+
+@dataclass(slots=True)
+class AdvisedLog:
+    """A log below a folder; commits are written with their times moved by `shift_ms`."""
+
+    path: Path
+    shift_ms: int = 0
+    version: int = -1
+
+    def __post_init__(self) -> None:
+        (self.path / "_delta_log").mkdir(parents=True)
+        self._write(0, "CREATE TABLE", [{"protocol": PLAIN}, _metadata({})])
+
+    def alter(self, properties: Mapping[str, str], at_ms: int) -> int:
+        """Replace all properties, as `ALTER TABLE` on a table without any does; return the newest version."""
+        self._write(at_ms, "SET TBLPROPERTIES", [_metadata(properties)])
+        return self.version
+
+    def write(self, commits: Iterable[Commit]) -> int:
+        """Append commits; return the newest version."""
+        for commit in commits:
+            removed = [
+                {
+                    "remove": {
+                        "path": _path(gone.path, gone.partition or "{}"),
+                        "partitionValues": json.loads(gone.partition or "{}"),
+                        "size": gone.size_bytes,
+                        "deletionTimestamp": commit.timestamp_ms,
+                        "extendedFileMetadata": True,
+                        "dataChange": True,
+                    }
+                }
+                for gone in commit.removed
+            ]
+            added = [
+                {
+                    "add": {
+                        "path": _path(file.path, file.partition),
+                        "partitionValues": json.loads(file.partition),
+                        "size": file.size_bytes,
+                        "modificationTime": commit.timestamp_ms,
+                        "dataChange": commit.data_change,
+                    }
+                }
+                for file in commit.added
+            ]
+            self._write(commit.timestamp_ms, commit.operation, [*removed, *added])
+        return self.version
+
+    def _write(self, at_ms: int, operation: str, actions: list[dict[str, object]]) -> None:
+        self.version += 1
+        lines = [{"commitInfo": {"timestamp": self.shift_ms + at_ms, "operation": operation}}, *actions]
+        text = "\n".join(json.dumps(line) for line in lines)
+        (self.path / "_delta_log" / f"{self.version:020d}.json").write_text(text)
+
+
+def _metadata(properties: Mapping[str, str]) -> dict[str, object]:
+    return {"metaData": metadata_of({"day": "string", "v": "string"}, ["day"], configuration=dict(properties))}
+
+
+def _path(name: str, partition: str) -> str:
+    return f"day={quote(json.loads(partition)['day'])}/{name}.parquet"

@@ -1,7 +1,9 @@
-"""Checkpoints of Delta logs as Parquet, with the columns that the protocol names and that tests give values."""
+"""Checkpoints of Delta logs as Parquet, written by tests, and what one holds whoever wrote it."""
 
 import io
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -56,3 +58,25 @@ def checkpoint(
     table = pa.Table.from_pylist([{"add": None, **row} for row in rows], schema=schema)
     pq.write_table(table, buffer, row_group_size=row_group_size)
     return buffer.getvalue()
+
+
+ONLY_DELTAS = ("stats_parsed", "partitionValues_parsed", "maxRowIndex")
+"""Fields that Delta's job adds: copies of what the others say, for its own data skipping."""
+
+
+def plain(value: Any) -> Any:
+    """An action without what is null, and without the fields that only Delta's job adds."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items() if one is not None and name not in ONLY_DELTAS}
+    return value
+
+
+def lines(actions: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted(json.dumps(plain(one), sort_keys=True, default=str) for one in actions)
+
+
+def checkpoint_rows(table: Path) -> list[str]:
+    """The actions of the newest checkpoint of one file, each that is not null."""
+    newest = max((table / "_delta_log").glob("*.checkpoint.parquet"))
+    rows = pq.read_table(newest).to_pylist(maps_as_pydicts="strict")
+    return lines([{name: one for name, one in row.items() if one is not None} for row in rows])

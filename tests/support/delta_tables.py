@@ -14,10 +14,37 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from decider.formats.delta.log import DeltaLog
+from decider.formats.delta.rewrites import DeltaRewrites
+from decider.storage.object_reads import ObjectReader, ReadMeter
+from decider.storage.stores import ObjectStores
+from shared.paths.boundary import Boundary
+from shared.paths.locations import canonical_location
+
 COLUMNS = {"id": "long", "v": "string", "x": "integer"}
 DAY_1, DAY_2 = "2026-01-01", "2026-01-02"
 
 ARROW_TYPES = {"long": pa.int64(), "string": pa.string(), "integer": pa.int32()}
+PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
+"""The protocol of a table without any feature."""
+
+
+def metadata_of(
+    columns: Mapping[str, str | Mapping[str, Any]], partitions: Sequence[str] = (), **changes: Any
+) -> dict[str, Any]:
+    """Return a table's metadata as its log has it; columns by name are Delta types, or whole fields."""
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}} if isinstance(kind, str) else kind
+        for name, kind in columns.items()
+    ]
+    return {
+        "id": "5f6fcd10-5d3c-4be9-a4c3-9d3f3b8f0a11",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": list(partitions),
+        "configuration": {},
+        "createdTime": 0,
+    } | changes
 
 
 @dataclass(slots=True)
@@ -27,7 +54,7 @@ class HandTable:
     path: Path
     partitions: Mapping[str, str] = field(default_factory=dict)
     configuration: Mapping[str, str] = field(default_factory=dict)
-    protocol: Mapping[str, Any] = field(default_factory=lambda: {"minReaderVersion": 1, "minWriterVersion": 2})
+    protocol: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
     version: int = -1
     rows: int = 0
 
@@ -40,18 +67,8 @@ class HandTable:
         return f"file://{self.path}"
 
     def metadata(self, **changes: Any) -> dict[str, Any]:
-        fields = [
-            {"name": name, "type": type_name, "nullable": True, "metadata": {}}
-            for name, type_name in {**COLUMNS, **self.partitions}.items()
-        ]
-        return {
-            "id": "5f6fcd10-5d3c-4be9-a4c3-9d3f3b8f0a11",
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": json.dumps({"type": "struct", "fields": fields}),
-            "partitionColumns": list(self.partitions),
-            "configuration": dict(self.configuration),
-            "createdTime": 0,
-        } | changes
+        given = {"configuration": dict(self.configuration), **changes}
+        return metadata_of({**COLUMNS, **self.partitions}, list(self.partitions), **given)
 
     def commit(self, actions: Sequence[Mapping[str, Any]]) -> int:
         """Write the next commit as a foreign writer would, ending in a removal or an append of its own."""
@@ -108,7 +125,7 @@ def table(path: Path, *, days: bool = False, files: int = 12, deletion_vectors: 
             "writerFeatures": ["deletionVectors", "appendOnly", "invariants"],
         }
         if deletion_vectors
-        else {"minReaderVersion": 1, "minWriterVersion": 2},
+        else PLAIN,
     )
     adds = [made.new_file(20, {"dt": (DAY_1, DAY_2)[i % 2]} if days else {}) for i in range(files)]
     made.commit([{"add": add} for add in adds])
@@ -172,3 +189,17 @@ def _vector(body: Mapping[str, Any]) -> str | None:
         return None
     offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
     return vector["storageType"] + vector["pathOrInlineDv"] + offset
+
+
+def open_log(
+    location: str, *, meter: ReadMeter, stores: ObjectStores | None = None, boundary: Boundary | None = None
+) -> DeltaLog:
+    """Open the log of the table at a location; raises InvalidInput if there can be none or an option is unknown."""
+    canonical = canonical_location(location)
+    return DeltaLog(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter), boundary)
+
+
+def open_own_commits(location: str, *, meter: ReadMeter, stores: ObjectStores | None = None) -> DeltaRewrites:
+    """Open the history of the table at a location; raises InvalidInput if there can be none."""
+    canonical = canonical_location(location)
+    return DeltaRewrites(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter))

@@ -1,9 +1,12 @@
-"""The JVM's side of copying row groups without a JVM: footers and the end of the task are what a test says."""
+"""The JVM's side of copying row groups without a JVM, and a proofreader that opens none of its files."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+from actor.formats.delta.proofreading import Proofs
+from actor.proofread.model import Proof, Reading
+from actor.proofread.proofreader import Proofreader
 from tests.support.fake_delta import FakeScala, FakeTable
 
 FOOTER = {
@@ -66,3 +69,14 @@ class FakeCopies(FakeScala):
     @property
     def delta_log_root(self) -> str:
         return str(self.replayed_log.open("", None).dataPath().toString())
+
+
+def _unread(*_given: Any, **_told: Any) -> Proof:
+    return Proof(Reading.NONE, unverified_because="a table in memory")
+
+
+UNREADING = cast("Proofreader", SimpleNamespace(check=_unread, cancel=lambda _tag: None))
+"""A proofreader that compares nothing, and says so."""
+
+UNREAD = cast("Proofs", SimpleNamespace(check=_unread))
+"""The same for the groups of one rewrite."""

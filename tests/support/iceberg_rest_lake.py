@@ -14,8 +14,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table.snapshots import Operation
 
 from tests.support.catalog_faults import CREDENTIAL
-from tests.support.catalog_process import catalog_process
-from tests.support.iceberg_server import iceberg_server
+from tests.support.iceberg_server import catalog_process, iceberg_server
 from tests.support.stack import free_port
 
 TOKEN = "a-token"  # noqa: S105 - of a catalog that lives as long as a test

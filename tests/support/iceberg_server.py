@@ -6,11 +6,14 @@ is missing.
 """
 
 import os
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+import httpx
 
 from actor.jvm.jars import S3, look_up
 from actor.jvm.s3a import hadoop_settings
@@ -18,9 +21,36 @@ from services.actor.settings import ALLOW_S3
 from services.bootstrap import prepare
 from services.paths import ivy_dir
 from shared.paths.store_options import StoreOptions
-from tests.support.catalog_process import catalog_process
 from tests.support.maven_jars import MavenJars, java, spark_jars
-from tests.support.stack import free_port
+from tests.support.stack import ROOT, free_port
+from tests.support.waiting import until
+
+START_S = 300.0
+"""Longest wait for a catalog while its process lives: it takes seconds where no others compute."""
+
+
+@contextmanager
+def catalog_process(
+    command: Sequence[str], url: str, log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run a command that serves a catalog at `url`, with its output in `log`; None: this process' environment."""
+    with log.open("w") as output:
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+
+    def is_up() -> bool:
+        assert server.poll() is None, log.read_text()[-2000:]
+        try:
+            return httpx.get(f"{url}/v1/config").is_success
+        except httpx.TransportError:
+            return False
+
+    try:
+        until(f"the catalog at {url} answers", is_up, seconds=START_S)
+        yield
+    finally:
+        server.kill()
+        server.wait()
+
 
 JARS = MavenJars("iceberg_rest_server")
 

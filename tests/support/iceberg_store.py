@@ -26,8 +26,13 @@ from shared.jobs.vacuum_options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from tests.support.avro_schema import record
 from tests.support.local_vacuum import ON, Control
+
+
+def record(name: str, **fields: Any) -> dict[str, Any]:
+    """Return the schema of a record; a field's type is a name, a union or another record."""
+    return {"type": "record", "name": name, "fields": [{"name": one, "type": kind} for one, kind in fields.items()]}
+
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -1,21 +1,26 @@
-"""A table's log in memory behind the decider's `TableReader`, for histories that no library writes on demand."""
+"""What tests of following need without Delta: a log in memory, files and commits, and a count of live files."""
 
 import hashlib
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from decider.formats.table_format import Deletion, HistoryEnd, RetainedHistory, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from shared.formats import delta
 from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
-from shared.policy.policy import Policy
+from shared.layout.partition_stats import PartitionStats
+from shared.layout.stats_sum import PartitionSums
+from shared.partitions import WHOLE_TABLE
+from shared.policy.policy import MIB, Policy
 from shared.refusals import Refusal
 from shared.table import (
     Commit,
     CommitOrigin,
     DataFile,
     PartitionColumn,
+    PartitionKey,
     Position,
     RemovedFile,
     Snapshot,
@@ -152,3 +157,24 @@ class MemoryLog:
 
     def _digest(self, version: int) -> str:
         return hashlib.blake2b(repr(self.commits[version]).encode(), digest_size=8).hexdigest()
+
+
+def count_live_files(files: Iterable[DataFile], policy: Policy) -> dict[PartitionKey, PartitionStats]:
+    """Count all live files of a table into the states of its partitions."""
+    sums = PartitionSums(policy)
+    for file in files:
+        sums.add(file)
+    # A window that is among the newest in the end was so all the time, so that clamping once loses none of its files.
+    return {partition: state.clamped() for partition, state in sums.stats().items()}
+
+
+def file(path: str, size: int = MIB, partition: PartitionKey = WHOLE_TABLE, **more: Any) -> DataFile:
+    return DataFile(path, size, partition, **more)
+
+
+def removed(of: DataFile, **more: Any) -> RemovedFile:
+    return RemovedFile(of.path, of.dv_id, of.size_bytes, of.partition, of.deleted_rows, **{"tags": of.tags, **more})
+
+
+def commit(version: int = 1, operation: str = "WRITE", **more: Any) -> Commit:
+    return Commit(version, 0, operation, **more)

@@ -1,13 +1,19 @@
 """A queue on a real server with a clock turned by hand, and calls with all filled in that does not matter."""
 
+import asyncio
 import itertools
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import redis
 
-from shared.queue import commands, queries
+from actor import queue_executor as for_threads
+from decider.store.redis import queue_executor as for_asyncio
+from shared.queue import audit, commands, keys, queries
 from shared.queue.command import Command
+from shared.queue.lua_library import ScriptLibrary
 from shared.queue.model import (
     ALONE,
     Band,
@@ -26,8 +32,70 @@ from shared.queue.model import (
 )
 from shared.queue.records import JobView
 from shared.queue.settings import QueueSettings
-from tests.support.queue_executors import Executor
+from shared.retry import RetryPolicy
 from tests.support.queue_state import State, TestClock, read_state
+from tests.support.time_limits import scaled
+
+R = TypeVar("R")
+
+
+class Executor(Protocol):
+    """Runs transitions of one queue."""
+
+    def run(self, transition: Command[R]) -> R:
+        """Carry out one transition."""
+
+
+class _Asyncio:
+    def __init__(self, queue: for_asyncio.AsyncQueueExecutor, runner: asyncio.Runner) -> None:
+        self._queue = queue
+        self._runner = runner
+
+    def run(self, transition: Command[Any]) -> Any:
+        return self._runner.run(self._queue.run(transition))
+
+
+@contextmanager
+def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: RetryPolicy) -> Iterator[Executor]:
+    with closing(for_threads.connect(url, timeout_s=scaled(2.0))) as client:
+        yield for_threads.SyncQueueExecutor(client, queue, library=library, retry_policy=tries)
+
+
+@contextmanager
+def async_executor(url: str, queue: str, library: ScriptLibrary | None, tries: RetryPolicy) -> Iterator[Executor]:
+    with asyncio.Runner() as runner:
+        client = for_asyncio.connect(url, timeout_s=scaled(2.0))
+        try:
+            yield _Asyncio(for_asyncio.AsyncQueueExecutor(client, queue, library=library, retry_policy=tries), runner)
+        finally:
+            runner.run(client.aclose())
+
+
+EXECUTORS = {"sync": sync_executor, "async": async_executor}
+
+
+def repaired(queue: Any, client: redis.Redis) -> Iterator[int]:
+    """Yield the number of things that each call repaired."""
+    yield from repaired_by(queue, queue.name, client)
+
+
+def repaired_by(executor: Executor, queue: str, client: redis.Redis) -> Iterator[int]:
+    """The same by an executor that does not say which queue it serves."""
+    found = [one for key in client.scan_iter(match=keys.all_keys(queue)) if (one := audit.parse_key(queue, key))]
+    for asked in (*audit.steps(queue, found), *audit.final_steps(queue, found)):
+        yield from _pages(executor, asked)
+
+
+def _pages(queue: Executor, asked: Command[Any]) -> Iterator[int]:
+    call: Command[Any] | None = asked
+    while call is not None:
+        reply = queue.run(call)
+        if isinstance(reply, int):
+            yield reply
+            return
+        yield reply.repaired
+        call = audit.next_page(call, reply)
+
 
 QUEUE = "default"
 LEASE_MS = 60_000

@@ -19,7 +19,7 @@ from shared.queue.model import (
     StagedState,
     Timer,
 )
-from tests.support.queue_executors import Executor
+from tests.support.queue_bench import Executor
 
 QUEUE = "default"
 LEASE_MS = 60_000

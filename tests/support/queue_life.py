@@ -27,9 +27,8 @@ from shared.queue.model import (
     Share,
 )
 from shared.queue.settings import QueueSettings
-from tests.support.job_states import States, illegal, states_in
 from tests.support.queue_model import QueueModel
-from tests.support.queue_state import TestClock, library_with_test_clock, read_state
+from tests.support.queue_state import States, TestClock, illegal, library_with_test_clock, read_state, states_in
 
 QUEUE = "machine"
 SETTINGS = QueueSettings(max_attempts=2, strict_in_row=2)

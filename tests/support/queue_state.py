@@ -8,7 +8,9 @@ import redis
 
 from actor.queue_executor import SyncQueueExecutor
 from shared.queue import keys
-from shared.queue.lua_library import ScriptLibrary
+from shared.queue.lua_library import ScriptLibrary, ScriptName
+from shared.queue.model import JobState
+from shared.queue.states import Transition, is_legal
 
 TEST_TIME = """
 -- The clock of tests: microseconds in a key.
@@ -98,3 +100,34 @@ def read_state(client: redis.Redis, queue: str) -> State:
         if not has_ttl:
             lasting.add(name)
     return State(state["hash"], state["zset"], state["string"], state["stream"], frozenset(lasting))
+
+
+States = dict[str, JobState]
+
+
+def job_states(client: redis.Redis, queue: str) -> States:
+    """Return the state of each job by its id."""
+    start = keys.prefix(queue) + "j:"
+    found = [key.decode() for key in client.scan_iter(match=start + "*")]
+    states = [client.hget(key, "state") for key in found]
+    return {
+        key.removeprefix(start): JobState(state.decode())
+        for key, state in zip(found, states, strict=True)
+        if state is not None
+    }
+
+
+def states_in(state: State) -> States:
+    """Return the state of each job in a reading of the whole queue."""
+    return {job: JobState(stored["state"]) for job, stored in state.jobs.items()}
+
+
+def transitions(before: States, after: States) -> set[Transition]:
+    """Return the changes of state between two readings."""
+    pairs = {(before.get(job), after.get(job)) for job in before.keys() | after.keys()}
+    return {(old, new) for old, new in pairs if old is not new}
+
+
+def illegal(before: States, after: States, script: ScriptName) -> set[Transition]:
+    """Return the changes of state that this script must not have made."""
+    return {one for one in transitions(before, after) if not is_legal(one, script)}

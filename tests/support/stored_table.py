@@ -21,14 +21,8 @@ class StoredTable:
         self.path = path
         self.location = f"file://{path}"
         (path / "_delta_log").mkdir(parents=True)
-        metadata = {
-            "id": str(uuid.uuid4()),
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": json.dumps({"type": "struct", "fields": list(fields)}),
-            "partitionColumns": [],
-            "configuration": dict(configuration or {}),
-            "createdTime": 0,
-        }
+        columns = {str(field["name"]): field for field in fields}
+        metadata = tables.metadata_of(columns, id=str(uuid.uuid4()), configuration=dict(configuration or {}))
         features = ["appendOnly", "invariants", "checkConstraints", "generatedColumns", "allowColumnDefaults"]
         features += ["changeDataFeed", "identityColumns", "deletionVectors", "timestampNtz"]
         readers = ["deletionVectors", "timestampNtz"]

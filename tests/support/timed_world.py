@@ -20,9 +20,20 @@ from shared.queue import commands, queries
 from shared.queue.model import JobState
 from shared.queue.records import JobView
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
-from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
 from tests.support.queue_bench import end_of
+
+
+class Alone:
+    """The defaults of a decider that shares its Redis with no other."""
+
+    def __init__(self, defaults: PolicyDefaults) -> None:
+        self.current = defaults
+
+    async def refresh(self) -> bool:
+        """Return False: there is no one to ask."""
+        return False
+
 
 HOUR_MS = 3_600_000
 POLICY = Policy(target_bytes=8 * MIB)

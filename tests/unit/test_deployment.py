@@ -27,7 +27,7 @@ from services.decider.__main__ import STOP_S
 from services.decider.build import build_services
 from services.decider.settings import Address, decider_settings
 from services.settings import format_options, log_format
-from tests.support.deployment_files import IMAGES, compose, dockerfile
+from tests.e2e.test_images import IMAGES, compose, dockerfile
 from tests.support.go_programs import HELM
 from tests.support.time_limits import scaled
 

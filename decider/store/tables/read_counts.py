@@ -12,7 +12,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from decider.store.redis.redis_errors import translate_redis_errors
-from decider.store.redis.server_time import milliseconds
+from decider.store.stored_values import milliseconds
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId

@@ -20,7 +20,7 @@ from decider.state.refused_partitions import NO_REFUSALS, RefusedPartitions
 from decider.state.table_summary import NOTHING_COUNTED, TableSummary
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
-from decider.store.redis.server_time import milliseconds
+from decider.store.stored_values import milliseconds
 from decider.store.tables.read_counts import weekly_reads
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns

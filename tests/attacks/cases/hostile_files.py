@@ -1,4 +1,4 @@
-"""Pipes, holes, links and devices where 40 tables have their next commit: one more table is followed all the same."""
+"""Pipes, holes, links and devices where commits or the tables file are: the decider goes on with everything else."""
 
 import os
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def plant(table: Path, version: int, number: int) -> None:
     KINDS[number % len(KINDS)](table / "_delta_log" / f"{version:020d}.json")
 
 
-def _run(world: AttackWorld) -> Iterator[Limit]:
+def _next_commits(world: AttackWorld) -> Iterator[Limit]:
     stack = world.stack
     process = stack.decider()
     hostile = [WrittenTable(stack.tables / f"hostile{number}", seed=number) for number in range(TABLES)]
@@ -69,4 +69,36 @@ def _run(world: AttackWorld) -> Iterator[Limit]:
     yield alive(world)
 
 
-ATTACKS = (Attack("pipes, holes, devices and links as next commits", _run),)
+def _tables_file(world: AttackWorld) -> Iterator[Limit]:
+    stack, place = world.stack, world.folder / "tables.yaml"
+    KINDS[0](place)
+    stack.decider(LAKEWRIGHT_TABLES_FILE=str(place))
+    orders = WrittenTable(stack.tables / "orders", seed=7)
+    stack.post("/v1/tables", {"location": str(orders.path), "name": "orders"}).raise_for_status()
+    errors: list[str] = [""]
+    for kind in KINDS:
+        place.unlink()
+        kind(place)
+        orders.append()
+        stack.notify(orders.path, orders.version)
+        name = kind.__name__.strip("_").replace("_", " ")
+        is_followed = bool(comes_true(lambda: _version(world) == orders.version, seconds=30))
+        yield Limit(f"beside a {name} a commit is followed", is_followed, f"version {orders.version}")
+        is_named = bool(comes_true(lambda: _error(world) != errors[-1], seconds=30))
+        errors.append(_error(world))
+        yield Limit("and the status says what the file is", is_named, errors[-1])
+    yield alive(world)
+
+
+def _version(world: AttackWorld) -> int:
+    return int(world.stack.get("/v1/tables/orders")["state"]["version"])
+
+
+def _error(world: AttackWorld) -> str:
+    return str(world.stack.get("/v1/status")["tables_file"]["error"])
+
+
+ATTACKS = (
+    Attack("pipes, holes, devices and links as next commits", _next_commits),
+    Attack("pipes, holes, devices and links as the tables file", _tables_file),
+)

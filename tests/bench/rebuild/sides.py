@@ -17,7 +17,7 @@ from decider.state.file_columns import count_live
 from decider.storage.object_reads import ReadMeter
 from shared.layout.partition_count import PartitionCount, count_partitions
 from shared.policy.policy import Policy
-from tests.support.read_logs import open_log
+from tests.support.delta_tables import open_log
 
 Totals = tuple[int, int, int]
 """Partitions, files and bytes."""

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.support.delta_tables import PLAIN, metadata_of
+
 FILES_IN_COMMIT = 1_000
 ROWS_PER_GROUP = 100_000
 _TEXTS = pa.map_(pa.string(), pa.string())
@@ -58,10 +60,7 @@ def write_table(folder: Path, *, files: int, partitions: int, seed: int) -> None
     dice = random.Random(seed)
     log = folder / "_delta_log"
     log.mkdir(parents=True)
-    head = [
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": metadata({})},
-    ]
+    head = [{"protocol": PLAIN}, _metadata({})]
     held = max(0, files - FILES_IN_COMMIT)
     (log / f"{0:020d}.json").write_text(_lines(head))
     (log / f"{1:020d}.json").write_text(_lines([]))
@@ -80,24 +79,13 @@ def change_property(folder: Path, value: int) -> int:
     log = folder / "_delta_log"
     version = max(int(file.stem) for file in log.glob("*.json")) + 1
     configuration = {"lakewright.min-input-files": str(value)}
-    (log / f"{version:020d}.tmp").write_text(_lines([{"metaData": metadata(configuration)}]))
+    (log / f"{version:020d}.tmp").write_text(_lines([_metadata(configuration)]))
     (log / f"{version:020d}.tmp").rename(log / f"{version:020d}.json")
     return version
 
 
-def metadata(configuration: dict[str, str]) -> dict[str, Any]:
-    """Return the table's metadata with a configuration."""
-    fields = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in (("id", "long"), ("p", "date"))
-    ]
-    return {
-        "id": "5f6fcd10-5d3c-4be9-a4c3-9d3f3b8f0a11",
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}),
-        "partitionColumns": ["p"],
-        "configuration": configuration,
-        "createdTime": 1,
-    }
+def _metadata(configuration: dict[str, str]) -> dict[str, Any]:
+    return {"metaData": metadata_of({"id": "long", "p": "date"}, ["p"], configuration=configuration)}
 
 
 def _adds(dice: random.Random, count: int, partitions: int) -> Iterator[dict[str, Any]]:

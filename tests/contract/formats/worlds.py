@@ -14,6 +14,7 @@ from decider.storage.object_reads import ReadMeter
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin
+from tests.support.delta_tables import PLAIN, metadata_of
 from tests.support.iceberg_folder import IcebergFolder
 from tests.support.unity_server import UnityServer
 
@@ -77,13 +78,7 @@ class DeltaWorld:
         self._next += 1
 
     def _metadata(self, configuration: Mapping[str, str]) -> dict[str, Any]:
-        layout = {
-            "id": self._uuid,
-            "format": {"provider": "parquet"},
-            "schemaString": '{"fields":[]}',
-            "partitionColumns": [],
-        }
-        return {"metaData": layout | {"configuration": dict(configuration)}}
+        return {"metaData": metadata_of({}, id=self._uuid, configuration=dict(configuration))}
 
     def _new(self, size: int) -> dict[str, Any]:
         self._files += 1
@@ -91,8 +86,7 @@ class DeltaWorld:
 
     def create(self, uuid: str, configuration: Mapping[str, str] | None = None) -> None:
         self._uuid = uuid
-        protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-        self._commit(protocol, self._metadata(configuration or {}))
+        self._commit({"protocol": PLAIN}, self._metadata(configuration or {}))
 
     def append(self, sizes: Sequence[int]) -> None:
         added = [self._new(size) for size in sizes]

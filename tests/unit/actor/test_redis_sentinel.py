@@ -1,8 +1,10 @@
-"""An actor's connections to a primary that sentinels name."""
+"""An actor's connections to a primary that sentinels name, and what is logged of outages."""
 
 import pytest
 from redis import Redis
+from structlog.testing import capture_logs
 
+from actor.outage_log import OutageLog
 from actor.queue_executor import TIMEOUT_S, address, connect
 from actor.redis_sentinel import SyncSentinelPool
 
@@ -55,3 +57,27 @@ def test_connections_to_the_sentinels_are_closed_with_all_others(in_use: bool, m
         monkeypatch.setattr(sentinel, "close", lambda: closed.append(1))
     pool.disconnect(inuse_connections=in_use)
     assert len(closed) == (2 if in_use else 0)
+
+
+def test_an_outage_is_logged_at_its_begin_every_half_minute_and_at_its_end() -> None:
+    now_s = 0.0
+    outage = OutageLog(every_s=30.0, clock_s=lambda: now_s)
+    with capture_logs() as logs:
+        for _ in range(61 * 3):
+            outage.failed(error="refused")
+            now_s += 1 / 3
+        outage.succeeded()
+        outage.succeeded()
+    assert [(one["event"], one.get("for_s")) for one in logs] == [
+        ("queue_unavailable", 0), ("queue_unavailable", 30), ("queue_unavailable", 60), ("queue_available", None),
+    ]  # fmt: skip
+    assert logs[-1]["failures"] == 183
+
+
+def test_the_next_outage_is_logged_at_once() -> None:
+    outage = OutageLog(clock_s=lambda: 0.0)
+    with capture_logs() as logs:
+        for _ in range(2):
+            outage.failed(error="refused")
+            outage.succeeded()
+    assert [one["event"] for one in logs] == ["queue_unavailable", "queue_available"] * 2

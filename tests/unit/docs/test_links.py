@@ -1,4 +1,4 @@
-"""A link of a page leads to a file, and its anchor to a heading there; so does a page that code names."""
+"""Links of pages and paths in code lead to files, and anchors to headings there."""
 
 import re
 from collections.abc import Iterator
@@ -62,3 +62,32 @@ def test_a_heading_has_the_anchor_that_github_gives_it() -> None:
 def test_each_picture_is_shown_by_a_page() -> None:
     shown = {(page.parent / name).resolve() for page in PAGES for name, _ in links(page)}
     assert [str(path.name) for path in (ROOT / "docs" / "pictures").iterdir() if path.resolve() not in shown] == []
+
+
+PATH = re.compile(r"`((?:services|decider|actor|shared|tests|docs|helm|\.ci)/[\w./-]+?)(?:::\w+)?`")
+SOURCES = sorted(
+    file
+    for folder in ("services", "decider", "actor", "shared", "tests", "docs", "helm")
+    for file in (ROOT / folder).rglob("*")
+    if file.suffix in {".py", ".md", ".lua", ".java", ".toml", ".yaml"} and "data" not in file.parts
+)
+WRITTEN = (
+    *(file for file in SOURCES if file != Path(__file__).resolve()),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "pyproject.toml")),
+)
+PLACEHOLDERS = re.compile(r"NAME|FAMILY|\*")
+
+
+def missing(text: str) -> list[str]:
+    paths = (path for path in PATH.findall(text) if not PLACEHOLDERS.search(path))
+    return [path for path in paths if not (ROOT / path.rstrip("/")).exists()]
+
+
+def test_every_path_exists() -> None:
+    found = {str(file.relative_to(ROOT)): lost for file in WRITTEN if (lost := missing(file.read_text()))}
+    assert not found
+
+
+@pytest.mark.parametrize("text", ["`decider/no_such_file.py`", "see `shared/queue/lua/none.lua`, which"])
+def test_a_path_that_leads_nowhere_is_found(text: str) -> None:
+    assert len(missing(text)) == 1

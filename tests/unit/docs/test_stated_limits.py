@@ -45,6 +45,7 @@ ROOT = Path(__file__).resolve().parents[3]
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 WORDS = {2: "two", 3: "three", 5: "five", 8: "eight", 9: "ninth", 20: "20"}
 TIMES = {2: "twice"}
+MINUTES = {60: "a minute"}
 PREEMPT, LEASE = Preemption(), LeaseTimes()
 VANISHED = f"{VANISHED_DAYS:.0f} days"
 HOLDS = f"{FIRST_HOLD}, {2 * FIRST_HOLD}, {4 * FIRST_HOLD}, ... at most {LONGEST_HOLD:,} commits"
@@ -77,9 +78,7 @@ STATED = [
     ("docs/rules.md", f"{LEASE.lease_s:.0f} s without a heartbeat (every {LEASE.interval_s:.0f} s)"),
     ("docs/deciding.md", f"the last {WINDOW_COMMITS} commits that changed data"),
     ("docs/deciding.md", f"fewer than {MIN_COMMITS} commits has none"),
-    ("docs/rules.md", f"both halves of the last {WINDOW_COMMITS} commits"),
     ("docs/deciding.md", f"after the time of about {WORDS[WAIT_COMMITS]} of the table's commits"),
-    ("docs/rules.md", f"about {WORDS[WAIT_COMMITS]} commits apart"),
     (
         "docs/deciding.md",
         f"the newest {trace_reader.MAX_COMMITS:,} commits of a location ({what_if.MAX_COMMITS:,} by name)",
@@ -98,13 +97,13 @@ STATED = [
     ("docs/rules.md", f"{URGENT_PER_HOUR} per tenant and hour"),
     ("docs/rules.md", f"at most {MAX_JOBS:,} jobs"),
     (
-        "docs/rules.md",
-        f"at most {MAX_OBJECT_BYTES // MIB} MiB each, {MAX_CHECKPOINT_BYTES // GIB} GiB for a part of a checkpoint",
+        "SECURITY.md",
+        f"up to {MAX_OBJECT_BYTES // MIB} MiB ({MAX_CHECKPOINT_BYTES // GIB} GiB for a part of a checkpoint)",
     ),
-    ("docs/rules.md", f"A read has {READ_DEADLINE_S:.0f} s"),
+    ("SECURITY.md", f"a read has {MINUTES[READ_DEADLINE_S]}"),
     ("docs/rules.md", f"is at most {MAX_DEPTH} levels deep"),
     ("docs/rules.md", f"in {MAX_BUCKETS} buckets"),
-    ("docs/rules.md", f"2^-{MOST_READ_STEPS} to 2^{MOST_READ_STEPS}"),
+    ("docs/queue.md", f"from 1/{2**MOST_READ_STEPS} to {2**MOST_READ_STEPS}"),
     ("docs/rules.md", f"at most {MAX_PROBES_PER_DELIVERY} per delivery"),
     (
         "docs/rules.md",

@@ -1,11 +1,13 @@
-"""Every mutant still applies, so that none rots unnoticed between two nights; running them is `make mutants`."""
+"""Every mutant still applies, and a trial of one tells killed from survived; running them is `make mutants`."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.mutants.catalog import DoesNotApply, Mutant, check, load, not_applying
+from tests.mutants.trial import HANGS, TEST_TIMEOUT_S, Copy, Fate
 
 TREE = Path(__file__).parents[3]
 MUTANTS = load()
@@ -93,3 +95,36 @@ def test_a_rule_is_that_of_the_tests_name_unless_it_is_stated(tmp_path: Path) ->
     ]
     (tmp_path / "area.toml").write_text("".join(entries))
     assert [mutant.rule for mutant in load(tmp_path)] == ["less is less", "Less is not equal."]
+
+
+TEST = "test_code.py::test_less"
+TRIED = Mutant("area.one", "code.py", "return a < b", "return a <= b", "a rule", (TEST,))
+
+
+@pytest.mark.parametrize(
+    ("end", "fate"),
+    [
+        ("failed", Fate.KILLED),
+        ("timed out", Fate.KILLED),
+        ("passed", Fate.SURVIVED),
+        ("skipped", Fate.ERROR),
+        ("setup failed", Fate.ERROR),
+    ],
+)
+@pytest.mark.parametrize(("usual_s", "least_s"), [(0.1, TEST_TIMEOUT_S[False]), (10.0, 10.0 * HANGS)])
+def test_a_test_hangs_that_takes_many_times_what_it_takes_without_the_mutant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, fate: Fate, usual_s: float, least_s: float
+) -> None:
+    """A limit that is the same for all would take a slow test on a busy machine for a killed mutant."""
+    (tmp_path / "code.py").write_text("def less(a, b):\n    return a < b\n")
+    limits = list[float]()
+
+    def run(_: Copy, tests: Any, __: float, each_s: float) -> Any:
+        limits.append(each_s)
+        return dict.fromkeys(tests, end), {}, ""
+
+    monkeypatch.setattr(Copy, "run", run)
+    copy = Copy.__new__(Copy)
+    copy.root = tmp_path
+    assert copy.try_one(TRIED, 600, {TEST: usual_s}).fate is fate
+    assert limits == [least_s]

@@ -1,13 +1,15 @@
-"""A URL of Redis that cannot be used stops every program with a sentence that shows nothing of the password."""
+"""URLs and options that cannot be used stop every program with a sentence that shows no password."""
 
+import json
 import traceback
 
 import pytest
 
+from services.catalog_options import parse_catalogs
 from services.cli.checks import redis_server
 from services.cli.commands import doctor
 from services.decider.settings import decider_settings
-from services.settings import REDIS_URL, parse_redis_url
+from services.settings import REDIS_URL, format_options, parse_redis_url
 from shared.errors import InvalidInput
 
 UNUSABLE = [
@@ -55,3 +57,34 @@ def test_a_url_that_cannot_be_used_is_refused_and_not_shown(url: str) -> None:
 )
 def test_a_url_that_can_be_used_is_left_as_it_is(url: str) -> None:
     assert parse_redis_url(f" {url}\n") == url
+
+
+def test_catalogs_are_read_by_name() -> None:
+    text = '{"prod": {"uri": "https://c", "credential": "id:secret"}, "test.2": {}}'
+    assert parse_catalogs(text) == {"prod": {"uri": "https://c", "credential": "id:secret"}, "test.2": {}}
+    read = format_options({"LAKEWRIGHT_CATALOGS": text, "LAKEWRIGHT_ICEBERG_FOLDERS": "true"})
+    assert (sorted(read.catalogs), read.iceberg_folders) == (["prod", "test.2"], True)
+    assert not format_options({}).has_iceberg
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[]", '{"a/b": {}}', '{"a": "s3cret"}', '{"a": {"token": ["s3cret"]}}', "s3cret"),
+        '{"u": {"type": "unity", "uri": "s3cret"}}',
+    ],
+)
+def test_what_cannot_be_used_is_refused_without_its_values(text: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        format_options({"LAKEWRIGHT_CATALOGS": text})
+    assert "LAKEWRIGHT_CATALOGS" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_unity_catalog_is_made_for_each_of_its_type() -> None:
+    unity = {"type": "unity", "uri": "https://c/api", "token": "s3cret", "locations": "s3://lake"}
+    catalogs = {"prod": {}, "u": unity}
+    read = format_options({"LAKEWRIGHT_CATALOGS": json.dumps(catalogs)})
+    assert (sorted(read.catalogs), list(read.unity), list(read.iceberg_catalogs)) == (["prod", "u"], ["u"], ["prod"])
+    assert read.unity["u"].name == "u"
+    assert "s3cret" not in repr(read)

@@ -1,10 +1,21 @@
-"""Two spellings of one partition value name one partition; two values never share one."""
+"""Two spellings of one partition value name one partition; a file is its path with its deletion vector."""
 
 import pytest
 
 from shared.errors import InvalidInput
 from shared.partitions import WHOLE_TABLE, partition_key, partition_label, partition_values
-from shared.table import PartitionColumn
+from shared.table import (
+    BEFORE_FIRST,
+    Commit,
+    DataFile,
+    FileKey,
+    PartitionColumn,
+    Position,
+    RemovedFile,
+    Snapshot,
+    TableMetadata,
+    TableProtocol,
+)
 
 DAY = PartitionColumn("dt", "dt", "date")
 MOMENT = PartitionColumn("at", "col-7f", "timestamp")
@@ -71,3 +82,16 @@ def test_early_years_have_four_digits_in_each_spelling() -> None:
     assert {partition_key((MOMENT,), {"col-7f": one}) for one in spellings} == {
         '{"col-7f":"0999-01-01T00:00:00.000000"}'
     }
+
+
+@pytest.mark.parametrize("dv_id", [None, "u1"])
+def test_a_file_and_its_removal_have_one_key(dv_id: str | None) -> None:
+    assert DataFile("a", 1, WHOLE_TABLE, dv_id).key == RemovedFile("a", dv_id).key == FileKey("a", dv_id)
+
+
+def test_positions_are_ordered_by_version_whatever_their_digests() -> None:
+    commit = Commit(4, 0, "WRITE", digest="b")
+    snapshot = Snapshot(4, 0, TableMetadata("t"), TableProtocol(1, 2), (), "b")
+    assert commit.position == snapshot.position == Position(4, "b")
+    assert BEFORE_FIRST < Position(0, "z") < commit.position
+    assert not Position(4, "a") < commit.position

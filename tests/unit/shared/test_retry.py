@@ -1,9 +1,13 @@
-"""Pauses double up to a bound, jitter takes off at most half, and a policy without end never gives up."""
+"""Pauses double up to a bound, and an answer over HTTP has a size and an end."""
 
 import math
+from itertools import count
 
 import pytest
 
+from shared import bounded_answer
+from shared.bounded_answer import joined
+from shared.errors import PermanentError, RetryableError
 from shared.retry import RetryPolicy
 
 
@@ -27,3 +31,19 @@ def test_jitter_takes_off_up_to_half_of_a_pause_and_of_its_bound(draw: float, sh
 def test_as_many_tries_are_made_as_the_policy_has() -> None:
     assert [RetryPolicy(3, 0.1).is_exhausted(failures) for failures in range(1, 5)] == [False, False, True, True]
     assert not RetryPolicy(None, 0.1).is_exhausted(1_000_000)
+
+
+def test_an_answer_is_its_parts_in_their_order() -> None:
+    assert joined([b"a", b"", b"bc"], "an answer", until_s=1, now_s=lambda: 0) == b"abc"
+
+
+def test_a_server_that_sends_without_an_end_is_not_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_answer, "MAX_ANSWER_BYTES", 10)
+    with pytest.raises(PermanentError, match="an answer has more than 10 bytes"):
+        joined((b"abc" for _ in count()), "an answer", until_s=1, now_s=lambda: 0)
+
+
+def test_a_server_that_sends_slowly_is_not_waited_for() -> None:
+    clock = count()
+    with pytest.raises(RetryableError, match="an answer took too long"):
+        joined((b"a" for _ in count()), "an answer", until_s=5, now_s=lambda: next(clock))

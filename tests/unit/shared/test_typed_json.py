@@ -1,9 +1,11 @@
-"""What is written as JSON comes back by the types of its fields: equal, and of the same types."""
+"""Values come back from their texts as they were, numbers of others are bounded, and records name the release."""
 
 import json
+import tomllib
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,7 @@ from decider.store.registry.manual_runs import ManualRunRecord
 from decider.store.registry.rejected_events import RejectedEvent
 from decider.store.tables.advice_records import Advice, AdviceStatus, Analysis, Evidence, Judgement, ReplayedCost
 from decider.store.tables.table_state import TableState
+from shared.errors import InvalidInput
 from shared.index.signal import IndexSignal
 from shared.jobs.cluster_options import ClusterOptions
 from shared.jobs.deduplicate_options import DeduplicateOptions
@@ -30,13 +33,16 @@ from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.key_runs import KeyRuns
 from shared.layout.manifest_files import ManifestFiles
 from shared.layout.removals import Removals
+from shared.policy.parsers import duration_or_zero, interval, parse_duration
 from shared.policy.policy import Policy, apply
 from shared.policy.properties import read_properties
 from shared.policy.property_table import PROPERTIES
 from shared.policy.traits import LearnedValues
 from shared.refusals import Refusal, RefusalCode
+from shared.release import RELEASE, is_newer
 from shared.table import PartitionColumn, PartitionKey, TableId, TableMetadata, TableProtocol
 from shared.typed_json import from_json, from_values, to_json
+from shared.whole_numbers import MAX_LONG, whole_number
 from tests.support.property_samples import GOOD
 
 COST = ReplayedCost(1.5, 2.5, 3.0, 4)
@@ -182,3 +188,48 @@ def test_what_another_release_has_more_is_left_out_and_what_it_lacks_has_its_def
 def test_a_value_that_the_type_does_not_have_is_an_error() -> None:
     with pytest.raises(ValueError, match="blue"):
         from_json(Outer, '{"color":"blue"}')
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("007", 7), (str(MAX_LONG), MAX_LONG)])
+def test_ascii_digits_are_a_number(text: str, number: int) -> None:
+    assert whole_number(text) == number
+
+
+@pytest.mark.parametrize("text", ["", " 1", "-1", "1.0", "²", "٣", str(MAX_LONG + 1), "9" * 5_000])
+def test_any_other_text_is_none(text: str) -> None:
+    assert whole_number(text) is None
+
+
+@pytest.mark.parametrize("read", [parse_duration, duration_or_zero, interval])
+def test_a_duration_beyond_what_an_engine_holds_is_refused(read: object) -> None:
+    assert callable(read)
+    assert read("interval 100000000 days") == 100_000_000 * 86_400
+    with pytest.raises(ValueError, match="less than 292,000 years"):
+        read(f"interval {'9' * 400} days")
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_release_is_that_of_the_package() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == RELEASE
+
+
+@pytest.mark.parametrize(("newer", "older"), [("0.1.1", "0.1.0"), ("0.10.0", "0.9.9"), ("1.0", "0.99"), ("0.1.0", "")])
+def test_releases_are_ordered_by_their_numbers(newer: str, older: str) -> None:
+    assert is_newer(newer, older)
+    assert not is_newer(older, newer)
+    assert not is_newer(newer, newer)
+
+
+def test_options_name_what_a_table_lacks() -> None:
+    options = PropertyOptions({"lakewright.fan-in": "4", "lakewright.tolerance": "0.1"})
+    assert options.missing({}) == options.values
+    assert options.missing({"lakewright.fan-in": "4", "lakewright.tolerance": "0.2"}) == {"lakewright.tolerance": "0.1"}
+    assert options.missing({**options.values, "owner": "x"}) == {}
+
+
+@pytest.mark.parametrize("name", ["delta.enableDeletionVectors", "write.format.default", "fan-in"])
+def test_a_property_that_may_lock_readers_out_is_never_set(name: str) -> None:
+    with pytest.raises(InvalidInput, match="not a property of Lakewright"):
+        PropertyOptions({"lakewright.fan-in": "4", name: "true"})

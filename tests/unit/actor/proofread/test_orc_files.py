@@ -13,7 +13,7 @@ from pyarrow import orc
 from actor.proofread.model import DeleteForm, Deletes, Field, FoundBy, ProofFile
 from actor.proofread.task import Answer, ReadEnding, Work
 from tests.support.proofread_groups import group_of, read, stored
-from tests.unit.actor.proofread.test_vectors import PUFFIN_BODY, ROWS, framed
+from tests.unit.actor.proofread.test_deleted_rows import PUFFIN_BODY, ROWS, framed
 
 _NAMES = {"parquet": "PARQUET:field_id", "orc": "iceberg.id"}
 COLUMNS = (

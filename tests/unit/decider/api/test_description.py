@@ -12,6 +12,7 @@ from decider.requests.table_request import RequestPreview, TableRequest
 from decider.web.base_model import RequestModel, ResponseModel
 from tests.support.decider_app import openapi_document
 from tests.support.example_answers import VALUES, example_of
+from tests.tools.page_api import FILE, page_api
 
 DOCUMENT: dict[str, Any] = openapi_document()
 OPERATIONS = [
@@ -118,3 +119,14 @@ def test_no_value_of_the_examples_is_left_over() -> None:
         for field in schema.get("properties", {})
     }
     assert set(VALUES) <= fields | {name.partition(".")[2] for name in fields}
+
+
+def test_the_page_is_built_from_the_present_api() -> None:
+    assert FILE.read_text(encoding="utf-8") == page_api(), "run make page-api, then make check"
+
+
+def test_texts_are_left_out_and_fields_that_are_called_like_texts_are_not() -> None:
+    text = page_api()
+    assert "Table id." not in text
+    assert '"description": {' in text, "the field of a policy value"
+    assert '"title": {' in text, "the field of a rule"

@@ -1,12 +1,19 @@
-"""A costly read is made once for all who wait, one at a time, and none gets what was read before its question."""
+"""A costly read is made once for all who wait, and nothing that a route does takes a thread."""
 
 import asyncio
+import inspect
+from collections.abc import Iterator
 
 import pytest
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import BaseModel
 
+from decider.api.app import create_app
 from decider.api.shared_reads import MAX_WAITING, SharedReads
 from decider.web.errors import ApiError
+from services.decider.build import build_services
+from services.decider.settings import DeciderSettings
 
 
 class Answer(BaseModel):
@@ -62,3 +69,27 @@ async def test_too_many_different_reads_are_refused_and_one_that_fails_keeps_no_
     with pytest.raises(KeyError):
         await shared.get("queue", failing)
     assert (await shared.get("queue", reads.make)).status_code == 200
+
+
+def _calls(dependant: Dependant) -> Iterator[object]:
+    yield dependant.call
+    for inner in dependant.dependencies:
+        yield from _calls(inner)
+
+
+def _routes() -> list[APIRoute]:
+    app = create_app(build_services(DeciderSettings()))
+    return [route for context in iter_route_contexts(app.routes) if isinstance(route := context.route, APIRoute)]
+
+
+ROUTES = _routes()
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=[f"{min(route.methods)} {route.path}" for route in ROUTES])
+def test_a_route_and_its_dependencies_are_coroutines(route: APIRoute) -> None:
+    plain = [
+        call
+        for call in _calls(route.dependant)
+        if not (inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call))
+    ]
+    assert plain == [], "these run in a thread at every request: make them `async def`"

@@ -14,7 +14,7 @@ from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, file_stats, stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, Policy
-from tests.support.recomputing import decide_again
+from tests.support.decisions import decide_again
 from tests.support.toy_action import CENSUS, Census
 
 POLICY = Policy(target_bytes=8 * MIB)

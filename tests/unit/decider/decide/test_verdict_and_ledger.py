@@ -27,8 +27,14 @@ from shared.queue.limits import MAX_PRIORITY
 from shared.queue.settings import SETTINGS
 from shared.run_counters import RunCounter
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId, TableMetadata, TableRef
-from tests.support.decisions import decide_after_commit, decide_on_state, decide_on_timer, encoded
-from tests.support.recomputing import contradictions, recompute
+from tests.support.decisions import (
+    contradictions,
+    decide_after_commit,
+    decide_on_state,
+    decide_on_timer,
+    encoded,
+    recompute,
+)
 from tests.support.toy_table_action import WITH_TOY_TABLE
 
 POLICY = Policy(target_bytes=8 * MIB)

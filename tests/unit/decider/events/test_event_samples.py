@@ -1,13 +1,17 @@
-"""The sample of every shape is taken, recognised and demanded; a damaged one is refused by the name of the field."""
+"""The sample of every shape is taken, damaged ones are refused by name, and the guides show what is accepted."""
 
+import ast
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from decider.api.sns_confirmation import ConfirmationResult
 from decider.events.detect import FORMATS, parse_body, parse_value
 from decider.events.field_reader import MAX_WRAPPINGS
-from decider.events.table_hint import MAX_BATCH, ParsedEvents, SubscriptionConfirmation, TableHint
+from decider.events.table_hint import MAX_BATCH, IgnoredReason, ParsedEvents, SubscriptionConfirmation, TableHint
 from shared.errors import InvalidInput
 from tests.support.event_samples import FOLDER, SAMPLES, Damage, Sample, damages, dumped
 
@@ -210,3 +214,48 @@ def test_a_push_message_without_attributes_of_storage_holds_another_event() -> N
     body["message"]["data"] = "not base64"
     with pytest.raises(InvalidInput, match="base64"):
         parse_value(body)
+
+
+PAGES = Path(__file__).resolve().parents[4] / "docs" / "events"
+PLACES = ("outside_allowed_roots", "table_not_found", "location_unreadable", "unknown_table_limit")
+GUIDES = {path.name: path.read_text() for path in PAGES.glob("*.md")}
+
+
+@pytest.mark.parametrize("source", [shape.source for shape in FORMATS if shape.source != "lakewright"])
+def test_every_source_has_a_guide_that_names_its_address(source: str) -> None:
+    assert any(f"/v1/events/{source}" in text for text in GUIDES.values())
+
+
+def test_the_index_leads_to_every_guide_and_explains_every_reason() -> None:
+    index = GUIDES["README.md"]
+    assert all(f"]({name})" in index for name in GUIDES if name != "README.md")
+    assert all(f"`{reason}`" in index for reason in (*IgnoredReason, *ConfirmationResult, "unknown_table", *PLACES))
+
+
+def test_links_lead_to_files() -> None:
+    links = [
+        (name, target) for name, text in GUIDES.items() for target in re.findall(r"\]\((?!https:)([^)#]+)\)", text)
+    ]
+    assert {name for name, _ in links} >= {"README.md"}
+    assert [(name, target) for name, target in links if not (PAGES / target).exists()] == []
+
+
+def test_events_in_the_guides_are_understood() -> None:
+    bodies = [
+        *re.findall(r"-d '(\{.*?\})'", GUIDES["lakewright.md"] + GUIDES["cloudevents.md"]),
+        *re.findall(r"```json\n(.*?)```", GUIDES["lakewright.md"], re.DOTALL),
+    ]
+    assert len(bodies) == 3
+    assert all(parse_value(json.loads(body)).hints for body in bodies)
+
+
+def test_the_callback_of_airflow_is_python() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDES["airflow.md"], re.DOTALL)
+    assert any(isinstance(node, ast.FunctionDef) for node in ast.parse(code).body)
+
+
+def test_json_in_commands_is_json() -> None:
+    found = [text for guide in GUIDES.values() for text in re.findall(r"'(\{\s*\".*?\})'", guide, re.DOTALL)]
+    assert len(found) > 6
+    for text in found:
+        json.loads(text)

@@ -3,7 +3,7 @@
 from decider.state.commit_counts import MAX_PARTITIONS, NO_COMMITS, CommitCounts
 from shared.policy.policy import Policy
 from shared.table import PartitionKey
-from tests.support.folding import commit
+from tests.support.memory_log import commit
 
 A, B = PartitionKey('{"p":"a"}'), PartitionKey('{"p":"b"}')
 COUNTING = Policy(compact_every_commits=2)

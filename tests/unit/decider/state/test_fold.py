@@ -29,8 +29,7 @@ from shared.table import (
     TableMetadata,
     TableProtocol,
 )
-from tests.support.counted_files import count_live_files
-from tests.support.folding import commit, file, removed
+from tests.support.memory_log import commit, count_live_files, file, removed
 
 POLICY = Policy()
 HERE = TableMetadata("t-1")

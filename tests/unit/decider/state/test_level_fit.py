@@ -1,11 +1,12 @@
-"""Levels are fitted where that saves, at most once a day, and never against their owner."""
+"""What is learned of appended sizes and of the pace of commits, and when levels are fitted by it."""
 
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from decider.state.appended_sizes import AppendedFiles, AppendedSizes
+from decider.state.appended_sizes import MIN_COMMITS, NO_SIZES, WINDOW_COMMITS, AppendedFiles, AppendedSizes
+from decider.state.commit_pace import GAPS_NEEDED, UNKNOWN_PACE, CommitPace
 from decider.state.level_fit import (
     EVERY_MS,
     MIN_SAVING,
@@ -15,8 +16,9 @@ from decider.state.level_fit import (
     predicted_saving,
     rewriting_over_least,
 )
+from decider.state.recent_files import RecentFiles
 from shared.policy.policy import MIB, Policy
-from shared.table import Commit, DataFile, PartitionKey
+from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId
 from tests.bench.offline_optimum import equal_files
 
 POLICY = Policy(target_bytes=512 * MIB)
@@ -94,3 +96,100 @@ def test_the_least_is_below_the_optimum_and_near_it(files: int, slots: int) -> N
     assert least <= max(optimum, 1)
     if slots > 10:
         assert optimum < least * Fraction(104, 100)
+
+
+LEVELS = Policy(target_bytes=1_000).size_levels
+
+
+def commit(*sizes: int, partitions: int = 1, is_change: bool = True, origin: CommitOrigin | None = None) -> Commit:
+    files = tuple(DataFile(f"f{n}", size, PartitionKey(f"{n % partitions}")) for n, size in enumerate(sizes))
+    return Commit(1, 1, "WRITE", files, data_change=is_change, origin=origin)
+
+
+def window(*sizes: int, files: int = 1) -> AppendedSizes:
+    return AppendedSizes(tuple(AppendedFiles(size, files) for size in sizes))
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [commit(), commit(750), commit(10, is_change=False), commit(10, origin=CommitOrigin("j", 1))],
+    ids=["no files", "full files", "other rewrites", "own rewrites"],
+)
+def test_only_small_files_of_writers_count(ignored: Commit) -> None:
+    assert NO_SIZES.after(ignored, LEVELS) is NO_SIZES
+
+
+def test_the_size_of_a_commit_is_that_of_half_of_its_bytes_and_its_files_are_counted_by_partition() -> None:
+    found = NO_SIZES.after(commit(1, 1, 1, 90, 100, 749, 750, partitions=3), LEVELS)
+    assert found.commits == (AppendedFiles(749, 2),)
+    assert NO_SIZES.after(commit(40, 40, 90), LEVELS).commits == (AppendedFiles(90, 3),)
+    assert NO_SIZES.after(commit(50, 40, 90), LEVELS).commits == (AppendedFiles(50, 3),)
+
+
+def test_the_window_forgets_its_oldest_commit() -> None:
+    found = NO_SIZES
+    for size in range(1, WINDOW_COMMITS + 3):
+        found = found.after(commit(size), LEVELS)
+    assert [one.size_bytes for one in found.commits] == list(range(3, WINDOW_COMMITS + 3))
+
+
+def test_no_size_is_typical_before_there_are_commits_enough() -> None:
+    assert window(*[10] * (MIN_COMMITS - 1)).typical_bytes(8) == 0
+    assert window(*[10] * MIN_COMMITS).typical_bytes(8) == 10
+
+
+def test_one_odd_load_in_four_changes_nothing_and_a_table_that_changes_has_no_typical_size() -> None:
+    assert window(*[10, 10, 10, 700] * 16).typical_bytes(8) == 10
+    assert window(*[100] * 32, *[125] * 32).typical_bytes(8) == 125
+    assert window(*[100] * 32, *[126] * 32).typical_bytes(8) == 0
+
+
+def test_files_of_which_a_commit_brings_enough_for_a_merge_climb_from_what_that_makes() -> None:
+    assert window(*[10] * 64, files=7).typical_bytes(8) == 10
+    assert window(*[10] * 64, files=8).typical_bytes(8) == 80
+
+
+def paced(*gaps_ms: int, start: CommitPace = UNKNOWN_PACE) -> CommitPace:
+    pace, at_ms = start, start.last_ms or 1_000_000
+    pace = pace if start.last_ms else pace.after(Commit(0, at_ms, "WRITE"))
+    for gap_ms in gaps_ms:
+        at_ms += gap_ms
+        pace = pace.after(Commit(1, at_ms, "WRITE"))
+    return pace
+
+
+@pytest.mark.parametrize(("commits", "every_ms"), [(GAPS_NEEDED - 1, 0), (GAPS_NEEDED, 60_000), (50, 60_000)])
+def test_a_pace_is_known_after_some_gaps(commits: int, every_ms: int) -> None:
+    assert paced(*[60_000] * commits).every_ms == every_ms
+
+
+def test_one_pause_moves_the_mean_little_and_a_new_pace_is_followed() -> None:
+    steady = paced(*[60_000] * 10)
+    assert 60_000 < paced(3_600_000, start=steady).every_ms < 600_000
+    assert paced(*[1_000] * 40, start=steady).every_ms == pytest.approx(1_000, rel=0.4)
+
+
+def test_rewrites_do_not_count_and_a_clock_that_goes_back_is_no_gap() -> None:
+    steady = paced(*[60_000] * 10)
+    own = Commit(9, steady.last_ms + 5, "OPTIMIZE", data_change=False, origin=CommitOrigin("j", 1))
+    assert steady.after(own) is steady
+    back = steady.after(Commit(9, 1, "WRITE"))
+    assert (back.last_ms, 0 < back.every_ms < 60_000) == (steady.last_ms, True)
+
+
+ONE, OTHER = TableId("one"), TableId("other")
+
+
+def test_the_latest_action_on_a_file_is_remembered_for_its_table() -> None:
+    recent = RecentFiles()
+    recent.update(ONE, [(("a", None), True), (("b", None), True), (("b", None), False)])
+    assert (recent.is_live(ONE, ("a", None)), recent.is_live(ONE, ("b", None))) == (True, False)
+    assert recent.is_live(OTHER, ("a", None)) is None
+    assert recent.is_live(ONE, ("a", "vector")) is None
+
+
+def test_the_files_that_were_named_longest_ago_are_forgotten_first() -> None:
+    recent = RecentFiles(max_files=2)
+    recent.update(ONE, [(("a", None), True), (("b", None), True)])
+    recent.update(ONE, [(("a", None), False), (("c", None), True)])
+    assert [recent.is_live(ONE, (name, None)) for name in "abc"] == [False, None, True]

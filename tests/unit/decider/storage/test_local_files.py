@@ -1,4 +1,4 @@
-"""Whatever lies in a table's folder, a read of it ends soon, takes bounded memory, and names what it refuses."""
+"""Whatever lies in a table's folder, a read of it ends soon and takes bounded memory, which follows the machine."""
 
 import asyncio
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from decider.storage import machine
 from decider.storage.local_files import MAX_OBJECT_BYTES, read_file, read_files
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.reading_threads import ReadingThreads
@@ -146,3 +147,12 @@ async def test_an_error_of_a_read_is_its_callers() -> None:
     with pytest.raises(ZeroDivisionError):
         await threads.run("a file", lambda: 1 // 0)
     assert await asyncio.gather(*(threads.run("a file", pow, 2, number) for number in range(100)))
+
+
+def test_the_memory_of_a_container_counts_where_it_is_less(tmp_path: Path) -> None:
+    limit, none = tmp_path / "memory.max", tmp_path / "absent"
+    limit.write_text("max\n")
+    whole = machine.memory_bytes((none, limit))
+    assert whole == machine.memory_bytes(()) > 4096
+    limit.write_text("4096\n")
+    assert machine.memory_bytes((none, limit)) == 4096

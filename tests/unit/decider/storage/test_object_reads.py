@@ -15,8 +15,8 @@ from decider.storage.object_reads import LIST_PAGE, ObjectReader, ReadKind, Read
 from decider.storage.stores import ObjectStores, RootedStore
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.paths.store_options import StoreOptions
+from tests.support.delta_tables import open_log
 from tests.support.failure_classes import OF_OBSTORE
-from tests.support.read_logs import open_log
 
 
 class Failing:

@@ -1,4 +1,4 @@
-"""An actor's scratch space goes with it, and a killed actor's goes with the next one."""
+"""An actor's scratch space goes with it, and a killed actor's with the next one; a service ends in order."""
 
 import fcntl
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.actor.scratch import scratch_dir
+from services.actor.serve import mark_alive
 from services.private import private_dir
 from shared.errors import PermanentError
 
@@ -74,3 +75,13 @@ def test_a_folder_that_others_could_have_laid_is_refused(
             monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
     with pytest.raises(PermanentError, match="not a folder of this user alone"):
         private_dir(place)
+
+
+def test_a_heartbeat_sets_the_time_of_the_ready_file_and_makes_none(tmp_path: Path) -> None:
+    file = tmp_path / "actor.ready"
+    mark_alive(file)
+    assert not file.exists()
+    file.touch()
+    os.utime(file, (0, 0))
+    mark_alive(file)
+    assert file.stat().st_mtime > 0

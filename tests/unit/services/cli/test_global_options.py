@@ -1,16 +1,21 @@
-"""Options of the whole command line: --json before or behind the command, and --version."""
+"""Options of the whole command line: --json, --version and help; names, values and names of catalogs."""
 
 import json
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
+from services.cli.locations import is_location, location_of
+from services.cli.name_values import name_values
 
 STATUS = {"actors": [], "busy_slots": 0, "slots": 0, "unserved": []}
 
@@ -44,3 +49,75 @@ def test_the_version_is_that_of_the_package() -> None:
     assert (found.exit_code, found.stdout) == (0, f"lakewright {version('lakewright')}\n")
     declared = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())["project"]["version"]
     assert version("lakewright") == declared
+
+
+IMPERATIVES = {
+    "Cancel", "Check", "Change", "Delete", "Dispatch", "Explain", "Keep", "Let", "List", "Make", "Move", "Optimize",
+    "Post", "Rebuild", "Register", "Rename", "Replay", "Run", "Set", "Show", "Simulate", "Sort", "Stop", "Stream",
+    "Unregister", "Write",
+}  # fmt: skip
+
+
+def commands(command: Any, name: str = "lakewright") -> Iterator[tuple[str, Any]]:
+    yield name, command
+    if hasattr(command, "list_commands"):
+        context = typer.Context(command)
+        for child in command.list_commands(context):
+            yield from commands(command.get_command(context, child), f"{name} {child}")
+
+
+ALL = dict(commands(typer.main.get_command(app)))
+
+
+def test_every_command_is_covered() -> None:
+    assert len(ALL) > 35
+    assert {"lakewright tables add", "lakewright tables optimizations", "lakewright doctor"} <= set(ALL)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_help_text_is_an_instruction(name: str) -> None:
+    command = ALL[name]
+    assert command.help.split()[0].rstrip(",") in IMPERATIVES, command.help
+    texts = [command.help, *(one.help for one in command.params if getattr(one, "help", None))]
+    for text in texts:
+        assert text.rstrip().endswith("."), text
+
+
+COMMANDS = [
+    ("optimize", "sales.orders"),
+    ("optimize", "/lake/orders", "--dry-run"),
+    ("what-if", "sales.orders"),
+    ("what-if", "/lake/orders"),
+    ("tables", "add", "/lake/orders"),
+    ("tables", "change", "sales.orders"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("given", ["foo", "=4", "fan-in="])
+def test_what_is_no_name_and_value_is_wrong_use_in_every_command(command: tuple[str, ...], given: str) -> None:
+    setting = CliContext("http://decider", as_json=False, transport=httpx.MockTransport(lambda _: httpx.Response(500)))
+    result = CliRunner().invoke(app, [*command, "--set", given], obj=setting)
+    assert result.exit_code == 2, result.output
+    assert "expected name=value" in result.stderr
+
+
+def test_blanks_do_not_count_and_the_last_value_of_a_name_stays() -> None:
+    assert name_values(["a = 1", "b=x=y", "a=2"]) == {"a": "2", "b": "x=y"}
+    assert name_values(None) == {}
+    with pytest.raises(typer.BadParameter, match="found ' = '"):
+        name_values([" = "])
+
+
+def test_a_name_in_one_of_the_catalogs_is_a_location(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEWRIGHT_CATALOGS", '{"prod": {}}')
+    assert is_location("prod.sales.orders")
+    assert location_of("prod.sales.eu.orders") == "catalog://prod/sales/eu/orders"
+    assert location_of("catalog://prod/sales/orders") == "catalog://prod/sales/orders"
+    for name in ("prod.orders", "other.sales.orders", "prod..orders", "orders"):
+        assert not is_location(name)
+
+
+def test_without_catalogs_every_name_is_that_of_a_registered_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAKEWRIGHT_CATALOGS", raising=False)
+    assert not is_location("prod.sales.orders")

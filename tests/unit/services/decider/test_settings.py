@@ -1,10 +1,21 @@
 """Every variable is read once, defaults stand where it is unset, and a bad value stops the start by name."""
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
 import pytest
 
-from services.decider.settings import Address, DeciderSettings, decider_settings, parse_address
+from decider.gateway.authentication import FAILURES_PER_S
+from decider.gateway.credentials import Credentials, parse_tokens
+from decider.gateway.rate_limit import BURST_S
+from services.decider.__main__ import server
+from services.decider.build import build_tracker
+from services.decider.settings import AccessSettings, Address, DeciderSettings, decider_settings, parse_address
 from shared.errors import InvalidInput
 from shared.policy.policy import MIB
+from shared.queue.limits import LEDGER_KEPT, LEDGER_KEPT_TO_ARCHIVE
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:
@@ -106,3 +117,43 @@ def test_an_error_about_options_of_kafka_does_not_show_them(value: str) -> None:
         decider_settings({"LAKEWRIGHT_KAFKA_TOPICS": "commits", "LAKEWRIGHT_KAFKA_OPTIONS": value})
     assert "password" not in str(problem.value)
     assert "password" not in str(problem.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("environment", "kept"), [({}, LEDGER_KEPT), ({"LAKEWRIGHT_ARCHIVE": "s3://a/ledger"}, LEDGER_KEPT_TO_ARCHIVE)]
+)
+def test_an_archive_has_time_to_take_decisions_over(environment: dict[str, str], kept: int) -> None:
+    assert LEDGER_KEPT < LEDGER_KEPT_TO_ARCHIVE
+    parts: Any = SimpleNamespace(
+        executor=None, formats=SimpleNamespace(open=None), now_ms=None, defaults=None, states=None, actions=()
+    )
+    assert build_tracker(decider_settings(environment), parts, parts, parts).ledger_kept == kept
+
+
+TOKEN = "t0ken-for-tests-only"  # noqa: S105
+
+
+@pytest.mark.parametrize(
+    ("proxies", "is_slowed_down"), [((), True), (("10.0.0.0/8",), True), (("10.0.0.1", "127.0.0.0/8"), False)]
+)
+def test_a_client_that_guesses_tokens_is_slowed_down_whatever_address_it_claims_but_by_a_named_proxy(
+    proxies: tuple[str, ...], is_slowed_down: bool
+) -> None:
+    known = Credentials(parse_tokens(f"viewer:{TOKEN}"))
+    serving = server(DeciderSettings(access=AccessSettings(known=known, trusted_proxies=proxies)))
+    serving.config.load()
+
+    async def guess() -> list[int]:
+        transport = httpx.ASGITransport(serving.config.loaded_app, client=("127.0.0.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:7420") as client:
+            return [
+                (
+                    await client.get(
+                        "/v1/tables",
+                        headers={"authorization": "Bearer wrong", "x-forwarded-for": f"192.0.2.{number}"},
+                    )
+                ).status_code
+                for number in range(int(2 * FAILURES_PER_S * BURST_S))
+            ]
+
+    assert (429 in asyncio.run(guess())) is is_slowed_down

@@ -1,6 +1,8 @@
-"""The demonstration says what it waits for, what it found, and what becomes of its folder."""
+"""The demonstration says what it waits for and what it found, and leaves no process behind."""
 
 import io
+import signal
+import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,10 +14,12 @@ from rich.console import Console
 from services.demo import __main__ as demo
 from services.demo.commit_log import CommitLogSums
 from services.demo.demo_run import DemoRun, waiting_text
+from services.demo.processes import end_process
 from services.demo.report import figures, show
 from services.demo.row_checksum import Fingerprint
 from services.demo.view import DemoSnapshot
 from shared.policy.policy import Policy
+from tests.support.time_limits import scaled
 
 AT_THE_END = DemoSnapshot({}, running=0, waiting=0, backlog=0, version=1, files_needed=9)
 RESULT = figures(CommitLogSums(), Policy(), AT_THE_END, Fingerprint(), Fingerprint())
@@ -62,3 +66,27 @@ def test_the_page_stays_until_it_is_ended(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr(sys, "argv", ["demo", "--stay"])
     assert demo.main() == 0
     assert "The page stays at http://127.0.0.1:" in capsys.readouterr().out
+
+
+PROGRAM = "import signal, sys, time; signal.signal(signal.SIGTERM, {}); print('up', flush=True); time.sleep(600)"
+WILLING, DEAF = PROGRAM.format("lambda *_: sys.exit(3)"), PROGRAM.format("signal.SIG_IGN")
+
+
+def started(code: str) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout as output:
+        assert output.readline() == b"up\n"
+    return process
+
+
+def test_a_process_ends_by_itself_when_it_is_asked() -> None:
+    process = started(WILLING)
+    end_process(process, scaled(60))
+    assert process.returncode == 3
+
+
+def test_a_process_that_does_not_end_in_time_is_killed() -> None:
+    process = started(DEAF)
+    end_process(process, 0.2)
+    assert process.returncode == -signal.SIGKILL

@@ -1,12 +1,14 @@
-"""Which rows of a table may be removed by a key, and why not: decided by its properties, metadata and schema alone."""
+"""Which rows of a table may be removed by a key, and by which column its files are ordered."""
 
 from typing import Any
 
 import pytest
 
+from shared.formats.delta import sort_key
 from shared.formats.delta_keys import APPEND_ONLY, find_problem
 from shared.policy.key_rule import KeyRule
 from shared.policy.policy import KeyScope
+from shared.policy.properties import first_sort_column
 from shared.table import PartitionColumn, TableMetadata
 
 FIELDS: list[dict[str, Any]] = [
@@ -83,3 +85,31 @@ def test_equal_values_of_a_padded_partition_column_are_not_compared_so_they_need
     found = find_problem(KeyRule(("id", "land"), ("ts",)), table, fields)
     assert ("" if found is None else found.property) == expected
     assert find_problem(KeyRule(("id", "land"), ("ts",), scope=KeyScope.PARTITION), table, fields) is None
+
+
+MAPPED_FIELDS = [
+    {"name": "a", "type": "long", "metadata": {"delta.columnMapping.physicalName": "col-1"}},
+    {"name": "b", "type": "string"},
+    {"name": "nested", "type": {"type": "struct"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"),
+    [
+        ({}, None),
+        ({"lakewright.sort-by": "A, b"}, PartitionColumn("a", "col-1", "long")),
+        ({"lakewright.zorder-by": "b, a"}, PartitionColumn("b", "b", "string")),
+        ({"lakewright.sort-by": "b", "delta.checkpoint.writeStatsAsJson": "false"}, None),
+        ({"lakewright.sort-by": "nested"}, None),
+        ({"lakewright.sort-by": "gone"}, None),
+    ],
+)
+def test_the_sort_key_is_the_first_column_of_the_order(
+    configuration: dict[str, str], expected: PartitionColumn | None
+) -> None:
+    assert sort_key(configuration, MAPPED_FIELDS) == expected
+
+
+def test_an_order_that_cannot_be_read_names_no_column() -> None:
+    assert first_sort_column({"lakewright.sort-by": ","}) is None

@@ -1,7 +1,8 @@
-"""A folder is known to be a table of another system by the names of its files."""
+"""Which formats are served, and how a folder is known to be a table of another system."""
 
 import pytest
 
+from shared.formats.options import FormatOptions
 from shared.formats.table_marks import DELTA, ICEBERG, PAIMON, left_out_note, tables_of_others
 
 MARKS = [
@@ -57,3 +58,19 @@ def test_other_names_are_no_metadata(name: str) -> None:
 )
 def test_each_reason_why_files_stay_is_a_sentence(left_out: str, unrecognized: int, note: str) -> None:
     assert left_out_note(left_out, unrecognized) == note
+
+
+def test_there_can_be_iceberg_tables_with_a_catalog_or_with_folders() -> None:
+    assert not FormatOptions().has_iceberg
+    assert FormatOptions({"prod": {}}).has_iceberg
+    assert FormatOptions(iceberg_folders=True).has_iceberg
+
+
+def test_options_of_catalogs_are_shown_nowhere() -> None:
+    assert "secret" not in repr(FormatOptions({"prod": {"credential": "secret"}}))
+
+
+def test_a_unity_catalog_has_no_iceberg_tables() -> None:
+    both = FormatOptions({"prod": {}, "unity": {"type": "unity"}})
+    assert list(both.iceberg_catalogs) == ["prod"]
+    assert not FormatOptions({"unity": {"type": "unity"}}).has_iceberg

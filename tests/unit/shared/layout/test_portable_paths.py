@@ -1,13 +1,19 @@
-"""Files on harmful paths are rewritten once, even alone, where the policy says so or a person asks."""
+"""What merging can still gain, which files are rewritten alone, and how many manifests would do."""
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from decider.state.fold import fold
-from shared.layout.eligibility import Reason, is_purgeable
+from shared.layout.eligibility import Reason, delete_step, evaluate_layout, is_purgeable
+from shared.layout.excess import NO_EXCESS, Excess
+from shared.layout.manifest_files import ManifestFiles, ManifestReason, manifests_need
+from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.layout.planner import RewriteMode, plan, plan_full
 from shared.partitions import WHOLE_TABLE
+from shared.policy.levels import SizeLevels
 from shared.policy.policy import MIB, Policy, PortablePaths
 from shared.table import Commit, DataFile, TableMetadata
 
@@ -56,3 +62,113 @@ def test_a_fold_keeps_them_where_they_are_decided_from(policy: Policy, kept: lis
 def test_the_policy_survives_the_way_to_the_actor() -> None:
     assert Policy.decode(ALWAYS.encode()) == ALWAYS
     assert Policy().version == Policy.decode(Policy().encode()).version != ALWAYS.version
+
+
+LEVELS: SizeLevels = Policy(target_bytes=1_000_000).size_levels
+TARGET = LEVELS.target_bytes
+
+
+def partition(*sizes: int) -> PartitionStats:
+    return stats_of_sizes(LEVELS, sizes)
+
+
+@given(st.lists(st.integers(750_000, 5_000_000), max_size=5), st.integers(0, 749_999))
+def test_full_files_and_one_small_file_are_as_compact_as_they_can_be(full: list[int], small: int) -> None:
+    assert Excess.of([partition(*full, small)], TARGET) == Excess.of([partition(*full)], TARGET) == NO_EXCESS
+
+
+@given(st.lists(st.integers(0, 749_999), min_size=2, max_size=40))
+def test_of_two_small_files_one_can_always_be_spared_and_never_all(sizes: list[int]) -> None:
+    found = Excess.of([partition(*sizes)], TARGET)
+    assert 1 <= found.files < len(sizes)
+    assert 0 < found.ratio(len(sizes), TARGET) <= 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "spare"), [([1] * 60, 59), ([500_000] * 8, 4), ([100_000] * 20 + [1_000_000], 18), ([], 0), ([0, 0], 1)]
+)
+def test_as_many_files_would_do_as_the_same_bytes_fill(sizes: list[int], spare: int) -> None:
+    assert Excess.of([partition(*sizes)], TARGET).files == spare
+
+
+def test_files_of_two_partitions_are_not_merged() -> None:
+    assert Excess.of([partition(10), partition(10)], TARGET) == NO_EXCESS
+    assert Excess.of([partition(10, 20), partition(5, 6, 7)], TARGET).files == 3
+
+
+def test_the_files_of_a_z_cube_are_not_merged() -> None:
+    assert Excess.of([replace(partition(10, 10), cube_files=1)], TARGET) == NO_EXCESS
+
+
+def test_without_files_there_is_nothing_to_gain() -> None:
+    assert NO_EXCESS.ratio(0, TARGET) == 0
+
+
+POLICY = Policy()
+
+
+def reason(sizes: list[int], policy: Policy = POLICY) -> Reason:
+    return evaluate_layout(stats_of_sizes(policy.size_levels, sizes), policy).reason
+
+
+def test_too_many_small_files_override_the_tolerance_but_not_the_levels() -> None:
+    crowded = replace(POLICY, max_small_files=9)
+    assert reason([128 * MIB] * 1000 + [MIB] * 10, crowded) is Reason.TOO_MANY_SMALL_FILES
+    assert reason([128 * MIB] * 1000 + [MIB] * 10 + [90 * MIB], crowded) is Reason.TOO_MANY_SMALL_FILES
+    assert reason([128 * MIB] * 1000 + [17 * MIB, 17 * MIB], replace(POLICY, max_small_files=1)) is Reason.NO_PROMOTION
+
+
+def test_deleted_rows_reach_four_steps_until_they_have_doubled() -> None:
+    steps = [delete_step(rows) for rows in range(1_025)]
+    assert steps == sorted(steps)
+    assert [rows for rows in range(65, 129) if steps[rows] > steps[rows - 1]] == [80, 96, 112, 128]
+    assert all(steps[2 * rows] == steps[rows] + 4 for rows in range(1, 513))
+    assert steps[0] < steps[1], "the first deleted row is a step"
+
+
+KIB = 1024
+
+
+@pytest.mark.parametrize(
+    ("groups", "found"),
+    [
+        ([], ManifestFiles(0, 0, 0)),
+        ([[]], ManifestFiles(0, 0, 0)),
+        ([[0]], ManifestFiles(1, 0, 1)),
+        ([[7] * 10], ManifestFiles(10, 70, 1)),
+        ([[7] * 10, [7]], ManifestFiles(11, 77, 2)),
+        ([[60, 60, 60]], ManifestFiles(3, 180, 2)),
+        ([[100, 100]], ManifestFiles(2, 200, 2)),
+    ],
+)
+def test_each_group_needs_one_manifest_or_as_many_as_its_bytes_fill(
+    groups: list[list[int]], found: ManifestFiles
+) -> None:
+    assert ManifestFiles.of(groups, 100) == found
+    assert found.excess == found.count - found.needed
+
+
+def test_a_target_of_no_bytes_is_one_of_a_byte() -> None:
+    assert ManifestFiles.of([[2, 2]], 0).needed == 4
+    assert ManifestFiles(2, 4, 4).excess == 0
+
+
+def test_the_mean_size_of_no_manifests_is_nothing() -> None:
+    assert (ManifestFiles(0, 0, 0).mean_bytes, ManifestFiles(3, 10, 1).mean_bytes) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("files", "at", "reason"),
+    [
+        (None, 10, ManifestReason.MANIFESTS_NOT_KNOWN),
+        (ManifestFiles(10, 70, 1), 10, ManifestReason.FEW),
+        (ManifestFiles(11, 70, 1), 10, ManifestReason.MANY),
+        (ManifestFiles(2, 70, 1), None, ManifestReason.MANY),
+        (ManifestFiles(1, 70, 1), None, ManifestReason.FEW),
+    ],
+)
+def test_a_rewrite_is_due_where_so_many_are_superfluous(
+    files: ManifestFiles | None, at: int | None, reason: ManifestReason
+) -> None:
+    assert manifests_need(files, at) is reason
+    assert reason.message.endswith(".")

@@ -1,4 +1,4 @@
-"""One place has one spelling, and what is allowed is allowed by segments."""
+"""One place has one spelling, in SQL as well, and options of stores hold where they are set."""
 
 import pytest
 
@@ -14,6 +14,8 @@ from shared.paths.locations import (
     key_location,
     table_id,
 )
+from shared.paths.sql_text import literal, set_properties, table_name
+from shared.paths.store_options import StoreOptions
 
 SPELLINGS = [
     ("/x/y", "file:///x/y"),
@@ -145,3 +147,55 @@ def test_a_table_of_a_catalog_is_known_by_the_parts_of_its_name() -> None:
     assert catalog_name("catalog://prod/sales/eu/orders%20%C3%BC") == ("prod", ("sales", "eu", "orders ü"))
     assert catalog_name("catalog://prod") == ("prod", ())
     assert catalog_name("s3://prod/sales/orders") is None
+
+
+@pytest.mark.parametrize(
+    ("location", "name"),
+    [
+        ("file:///lake/a`b", "delta.`file:///lake/a``b`"),
+        ("catalog://prod/sales/a%20b", "`prod`.`sales`.`a b`"),
+        ("catalog://prod/sales/x`y/t", "`prod`.`sales`.`x``y`.`t`"),
+    ],
+)
+def test_a_table_is_named_by_its_path_or_by_the_names_in_its_catalog(location: str, name: str) -> None:
+    assert table_name(location, "delta") == name
+
+
+def test_a_format_without_a_name_for_paths_names_only_the_tables_of_catalogs() -> None:
+    assert table_name("catalog://prod/sales/t", "") == "`prod`.`sales`.`t`"
+    assert table_name("file:///lake/t", "") == ""
+    assert set_properties("catalog://prod/t", {"a": "1"}, "") == "ALTER TABLE `prod`.`t` SET TBLPROPERTIES ('a' = '1')"
+    assert set_properties("file:///lake/t", {"a": "1"}, "") == ""
+
+
+def test_quotes_and_backslashes_in_a_value_end_no_literal() -> None:
+    assert literal("a'b\\c") == "'a\\'b\\\\c'"
+    assert set_properties("s3://lake/t", {"lakewright.filter": "d = 'x'", "lakewright.fan-in": "4"}, "delta") == (
+        "ALTER TABLE delta.`s3://lake/t` SET TBLPROPERTIES ('lakewright.filter' = 'd = \\'x\\'', "
+        "'lakewright.fan-in' = '4')"
+    )
+
+
+OPTIONS = StoreOptions(
+    {
+        "": {"region": "eu", "fs.s3a.threads.max": "9"},
+        "s3://": {"region": "us", "endpoint": "http://minio"},
+        "s3://lake": {"endpoint": "http://other"},
+    }
+)
+
+
+def test_the_narrower_place_wins_option_by_option() -> None:
+    assert OPTIONS.of("s3", "lake") == {"region": "us", "endpoint": "http://other", "fs.s3a.threads.max": "9"}
+    assert OPTIONS.of("s3") == {"region": "us", "endpoint": "http://minio", "fs.s3a.threads.max": "9"}
+    assert OPTIONS.of("gs", "lake") == {"region": "eu", "fs.s3a.threads.max": "9"}
+
+
+def test_at_a_location_the_options_of_hadoop_are_left_out() -> None:
+    assert OPTIONS.at("s3://lake/t/x") == {"region": "us", "endpoint": "http://other"}
+    assert OPTIONS.at("gs://lake/t") == {"region": "eu"}
+
+
+def test_buckets_of_a_scheme_are_listed_by_their_names() -> None:
+    assert OPTIONS.buckets("s3") == {"lake": {"endpoint": "http://other"}}
+    assert OPTIONS.buckets("gs") == {}

@@ -1,15 +1,20 @@
-"""Names: every key in one hash slot, every id computed alike by everybody, nothing ambiguous in between."""
+"""Names: every key in one hash slot and one file, every id computed alike, and an audit that goes through all."""
 
+import ast
 import re
+from collections.abc import Iterator
 from inspect import isfunction, signature
+from pathlib import Path
 
 import pytest
 
 from shared.errors import InvalidInput
-from shared.queue import keys
+from shared.queue import audit, keys
+from shared.queue.audit import AuditedKey, parse_key
 from shared.queue.keys import KeyKind
-from shared.queue.lua_library import source
-from shared.queue.model import Band, JobId, JobKey, JobRequest, Scope, job_id
+from shared.queue.lua_library import ScriptName, source
+from shared.queue.model import Band, JobId, JobKey, JobRequest, JobState, Scope, job_id
+from tests.support.source_nodes import Nodes, nodes_in, nodes_of
 
 
 def test_an_id_is_readable_and_the_same_for_ever() -> None:
@@ -183,3 +188,117 @@ def test_a_key_is_checked_for_the_type_that_its_description_states() -> None:
     built = types.keys() & stated.keys()
     assert len(built) > 20, "the descriptions are read"
     assert {key: str(types[key]) for key in built} == {key: stated[key] for key in built}
+
+
+ROOT = Path(__file__).resolve().parents[4]
+KEYS = Path("shared/queue/keys.py")
+ROOMS = ("shared", "decider", "actor", "services")
+
+COMMANDS = re.compile(
+    r"delete|exists|p?expire|p?ttl|type|unlink|watch|rename|scan_iter"
+    r"|get|set|setex|psetex|h[a-z]+|s(?:add|members|rem|ismember)|x[a-z]+|z[a-z]+"
+)
+"""Commands whose first argument is a key, or a pattern of keys."""
+
+CONNECTIONS = ("redis", "pipe", "pipeline", "client")
+"""How connections and pipelines are called."""
+
+
+def offences(path: Path, nodes: Nodes) -> Iterator[str]:
+    """Yield what spells a key, or the beginning of one."""
+    for node in nodes[ast.Constant]:
+        if isinstance(node.value, str) and "lw:" in node.value:
+            yield f"{path}:{node.lineno}: the text {node.value[:60]!r}"
+    for node in nodes[ast.Call]:
+        if isinstance(node.func, ast.Attribute) and node.args and COMMANDS.fullmatch(node.func.attr):
+            first = node.args[0]
+            is_text = isinstance(first, ast.JoinedStr | ast.BinOp) or (
+                isinstance(first, ast.Constant) and isinstance(first.value, str)
+            )
+            if not is_text or ast.unparse(first).lstrip("f'\"").startswith("/"):
+                continue  # A path of a URL is no key.
+            connection = ast.unparse(node.func.value).rsplit(".", 1)[-1].lstrip("_")
+            if connection in CONNECTIONS:
+                yield f"{path}:{node.lineno}: {ast.unparse(node)[:80]}"
+    for node in nodes[ast.Attribute]:
+        if node.attr == "prefix" and ast.unparse(node) == "keys.prefix" and path.parts[0] != "shared":
+            yield f"{path}:{node.lineno}: the prefix of all keys"
+
+
+def test_no_other_module_spells_a_key() -> None:
+    paths = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+    assert len(paths) > 200
+    found = [
+        offence
+        for path in paths
+        if path.relative_to(ROOT) != KEYS
+        for offence in offences(path.relative_to(ROOT), nodes_in(path))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'KEY = "lw:tables"',
+        'f"{{lw:{queue}}}:cfg"',
+        'self._redis.hget("tables", one)',
+        'pipe.set(f"{name}:lease", 1)',
+        'queue.redis.zrem(keys.config(name) + ":x", 1)',
+        'start = keys.prefix(name) + "f:"',
+    ],
+)
+def test_the_search_finds_what_it_is_for(source: str) -> None:
+    assert list(offences(Path("decider/store/some.py"), nodes_of(source)))
+
+
+FOUND = [
+    keys.flow("q", Band.LOW, "tenant", "table"),
+    keys.ready("q", keys.ROOT),
+    keys.held("q", keys.leaf_node(Band.HIGH, "tenant")),
+    keys.aside_children("q", keys.ROOT),
+    keys.aside_flow("q", Band.LOW, "tenant", "table"),
+    keys.throttled("q", Scope.TABLE, "t"),
+    *(keys.job("q", JobId(f"j{number}")) for number in range(audit.PAGE + 1)),
+    keys.config("q"),
+]
+AUDITED = [one for key in FOUND if (one := parse_key("q", key.encode())) is not None]
+
+
+def test_every_key_but_those_that_audits_do_not_read_is_audited() -> None:
+    assert len(AUDITED) == len(FOUND) - 1
+    assert AUDITED[0] == AuditedKey(keys.KeyKind.FLOW, "3|tenant|table")
+
+
+def test_jobs_come_first_a_page_per_call_then_flows_and_nodes() -> None:
+    calls = list(audit.steps("q", AUDITED))
+    assert [(call.script, call.args[-1]) for call in calls[:2]] == [
+        (ScriptName.AUDIT_JOBS, f"j{audit.PAGE - 1}"), (ScriptName.AUDIT_JOBS, f"j{audit.PAGE}"),
+    ]  # fmt: skip
+    assert [(call.script, call.args) for call in calls[2:]] == [
+        (ScriptName.AUDIT_FLOW, ("3", "tenant", "table", "queued", 0)),
+        (ScriptName.AUDIT_NODE, ("root", "ready", 0)),
+        (ScriptName.AUDIT_NODE, ("1|tenant", "held", 0)),
+        (ScriptName.AUDIT_NODE, ("root", "aside", 0)),
+        (ScriptName.AUDIT_FLOW, ("3", "tenant", "table", "aside", 0)),
+    ]
+
+
+def test_what_depends_on_the_other_keys_comes_last() -> None:
+    calls = list(audit.final_steps("q", AUDITED))
+    assert [call.script for call in calls] == [
+        *[ScriptName.AUDIT_INDEX] * len(JobState), ScriptName.AUDIT_IN_FLIGHT, ScriptName.AUDIT_THROTTLED,
+    ]  # fmt: skip
+    assert calls[-1].args == ("table", "t")
+
+
+def test_a_page_is_continued_behind_what_was_kept_of_it_and_a_short_one_was_the_last() -> None:
+    call = audit.flow("q", "3|tenant|table", "queued", 100)
+    following = audit.next_page(call, audit.PageAudit(kept=audit.PAGE, repaired=2))
+    assert following is not None
+    assert (following.script, following.args) == (
+        ScriptName.AUDIT_FLOW,
+        ("3", "tenant", "table", "queued", 100 + audit.PAGE),
+    )
+    assert following.decode([b"7", b"1"]) == audit.PageAudit(7, 1)
+    assert audit.next_page(call, audit.PageAudit(kept=audit.PAGE - 1, repaired=0)) is None

@@ -1,4 +1,4 @@
-"""What cannot be sent is refused before it is sent, with the name of the culprit."""
+"""What cannot be sent or set is refused before it is sent, with the name of the culprit."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +7,22 @@ import pytest
 
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import commands, limits, queries
+from shared.queue.admin_commands import SlotLimit, SlotQuota, pause, set_limit, set_weight
+from shared.queue.client_settings import SentinelUrl, parse_sentinel_url
 from shared.queue.command import LOST_REPLY, Command, WrongKey, error_of_reply, unreachable
 from shared.queue.lua_library import ScriptName
-from shared.queue.model import Band, Debounce, HeartbeatEntry, JobKey, JobRequest, JobState, RunResult, Share, Token
+from shared.queue.model import (
+    Band,
+    Debounce,
+    HeartbeatEntry,
+    JobKey,
+    JobRequest,
+    JobState,
+    RunResult,
+    Scope,
+    Share,
+    Token,
+)
 
 KEY = JobKey("t", "{}", "compact")
 SPEC = JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1)
@@ -123,3 +136,81 @@ def test_silence_is_reported_with_address_and_script() -> None:
     assert "redis:6379 did not answer finish in 3 tries" in str(problem)
     assert [LOST_REPLY.pause_s(failed) for failed in (1, 2)] == [0.1, 0.2]
     assert [LOST_REPLY.is_exhausted(failed) for failed in (2, 3)] == [False, True]
+
+
+READ = {
+    "redis+sentinel://one/lakewright": SentinelUrl((("one", 26379),), "lakewright", "redis://one/0", {}),
+    "redis+sentinel://ann:p%40ss@one:1,[::1]:2,three/primary/5?ssl_ca_certs=/c.pem&sentinel_password=a%2B": SentinelUrl(
+        (("one", 1), ("::1", 2), ("three", 26379)),
+        "primary",
+        "redis://ann:p%40ss@one:1/5?ssl_ca_certs=%2Fc.pem",
+        {"password": "a+"},
+    ),
+    "rediss+sentinel://one/m?sentinel_username=s": SentinelUrl(
+        (("one", 26379),), "m", "rediss://one/0", {"username": "s"}
+    ),
+}
+
+
+@pytest.mark.parametrize("url", READ)
+def test_sentinels_name_and_options_are_read(url: str) -> None:
+    assert parse_sentinel_url(url) == READ[url]
+
+
+@pytest.mark.parametrize("url", ["redis://one:6379/0", "unix:///redis.sock"])
+def test_other_urls_name_no_sentinels(url: str) -> None:
+    assert parse_sentinel_url(url) is None
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "one",
+        "one/",
+        "/primary",
+        "one,/primary",
+        "one:0/primary",
+        "one:65536/p",
+        "one:x/primary",
+        "one/primary/x",
+    ],
+)
+def test_what_is_incomplete_is_refused_without_showing_it(rest: str) -> None:
+    with pytest.raises(ValueError, match=r"^expected redis\+sentinel://\[user:password@\]host"):
+        parse_sentinel_url(f"redis+sentinel://{rest}")
+
+
+def test_messages_name_the_primary_and_its_sentinels_without_credentials() -> None:
+    found = parse_sentinel_url("redis+sentinel://ann:secret@one,two:5/lakewright?sentinel_password=other")
+    assert found is not None
+    assert found.address == "lakewright at the sentinels one:26379, two:5"
+
+
+REFUSED_COMMANDS: list[tuple[str, Callable[[], object]]] = [
+    ("level", lambda: set_weight("q", Scope.QUEUE, "", 2.0)),
+    ("weight", lambda: set_weight("q", Scope.TABLE, "t", 0.009)),
+    ("level", lambda: set_limit("q", Scope.BAND, "1", SlotLimit(1))),
+    ("name", lambda: pause("q", Scope.QUEUE, "t")),
+    ("name", lambda: pause("q", Scope.BAND, "5")),
+    ("name", lambda: pause("q", Scope.BAND, "high")),
+    ("tenant", lambda: pause("q", Scope.TENANT, "a b")),
+    ("limit", lambda: SlotLimit(0)),
+    ("quota", lambda: SlotQuota(101)),
+]
+
+
+@pytest.mark.parametrize(("field", "call"), REFUSED_COMMANDS)
+def test_what_cannot_be_set_is_refused_by_the_name_of_the_field(field: str, call: Callable[[], object]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        call()
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(("limit", "text"), [(None, ""), (SlotLimit(3), "3"), (SlotQuota(25), "25%")])
+def test_a_limit_is_a_number_of_slots_a_share_of_them_or_none(limit: SlotLimit | SlotQuota | None, text: str) -> None:
+    assert set_limit("q", Scope.TABLE, "t", limit).args == ("table", "t", text)
+
+
+def test_a_pause_names_what_it_holds_and_a_resumption_too() -> None:
+    assert pause("q", Scope.BAND, "0").args == ("band", "0", 1)
+    assert pause("q", Scope.QUEUE, paused=False).args == ("queue", "", 0)

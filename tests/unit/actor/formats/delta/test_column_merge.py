@@ -20,11 +20,10 @@ from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
 from actor.formats.parquet.footer_summary import FooterSummary, decode_summary
-from tests.support.fake_copies import FOOTER, FakeCopies
+from tests.support.fake_copies import FOOTER, UNREAD, FakeCopies
 from tests.support.fake_delta import FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, PREFIX, add
 from tests.support.java_errors import JavaError
-from tests.support.unread import UNREAD
 
 SMALL = EncodeReason.SMALL_ROW_GROUPS
 BY_COLUMN = {

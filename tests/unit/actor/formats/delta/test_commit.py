@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from actor.formats.delta.commit import DeltaTarget
+from actor.formats.delta.commit_file import CommitFile, decode_new_commits
 from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
@@ -21,10 +22,10 @@ from actor.rewrite.model import Attempt, Verdict
 from shared.errors import Conflict
 from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from shared.table import CommitOrigin
+from tests.support.fake_copies import UNREAD
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, PREFIX, Failure, add, remove, vector
 from tests.support.java_errors import JavaError
-from tests.support.unread import UNREAD
 
 ORIGIN = CommitOrigin("j-1", 7)
 MARK = json.dumps({"lakewright": {"job": "j-1", "token": 7}})
@@ -171,3 +172,18 @@ def test_what_the_attempt_wrote_besides_its_outputs_is_listed_and_nothing_of_oth
     world.table.disk |= {mine("left"): 1, mine("kept"): 1, "p=a/lwothers-left": 1, f"p=b/{PREFIX}x": 1}
     assert world.writer.leftovers([mine("kept")]) == [mine("left")]
     assert not world.writer.may_have_lost_attempts()
+
+
+def test_lines_are_distinguished_by_line_feeds_only() -> None:
+    """U+2028 and others end a line for Python, and stand in partition values."""
+    commit = CommitFile("", '{"add": {"path": "a\u2028b"}}\n{"remove": {"path": "c"}}\n')
+    assert commit.actions == [{"add": {"path": "a\u2028b"}}, {"remove": {"path": "c"}}]
+
+
+def test_commits_that_were_read_together_are_cut_at_bytes_not_at_characters() -> None:
+    texts = ['{"add": {"path": "ä"}}\n', "", '{"add": {"path": "\u2028"}}']
+    raw = [text.encode() for text in texts]
+    said = {"is_known": True, "commits": [{"digest": f"d{n}", "bytes": len(one)} for n, one in enumerate(raw)]}
+    found = decode_new_commits(json.dumps(said).encode() + b"\n" + b"".join(raw))
+    assert found.commits == tuple(CommitFile(f"d{n}", text) for n, text in enumerate(texts))
+    assert json.loads(found.described) == said

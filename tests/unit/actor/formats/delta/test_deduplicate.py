@@ -1,5 +1,6 @@
 """Which partitions a removal of older rows reads, and when it stops; what needs a JVM is tested with Spark."""
 
+import json
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, Self
@@ -10,6 +11,7 @@ from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.row_removal import WrittenRemoval
+from actor.formats.delta.superseded_rows import FILE, SupersededRows
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import Proof, Reading
 from shared.errors import Difference, RefusedFiles
@@ -196,3 +198,27 @@ def test_a_removal_leaves_as_much_space_free_as_the_actor_is_set_to(world: World
     world.found = lambda paths: {paths[0]: 1}
     world.run()
     assert world.reserves == [RESERVED_BYTES]
+
+
+class Frame:
+    """A frame of which only the rows as JSON matter."""
+
+    def __init__(self, *rows: dict[str, Any]) -> None:
+        self.rows = [json.dumps(row) for row in rows]
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_: self
+
+    def toJSON(self) -> "Frame":  # noqa: N802 - Spark's name
+        return self
+
+    def collectAsList(self) -> list[str]:  # noqa: N802 - Spark's name
+        return self.rows
+
+
+def test_files_are_called_as_they_are_called_and_not_as_spark_escapes_them() -> None:
+    names = ("a%20b.parquet", "a%2520b.parquet", "a+b.parquet", "\u00fc.parquet")
+    rows = SupersededRows.__new__(SupersededRows)
+    rows._scala = rows._functions = Frame()
+    rows._ranked = Frame(*({FILE: name, "__lakewright_rows": place} for place, name in enumerate(names)))
+    assert rows.counts() == {"a b.parquet": 0, "a%20b.parquet": 1, "a+b.parquet": 2, "\u00fc.parquet": 3}

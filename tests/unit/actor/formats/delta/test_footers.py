@@ -1,16 +1,22 @@
-"""Footers are read with a configuration of their own: the table's is shared by all that read its log."""
+"""Footers are read with a configuration of their own, each once, by executors or the driver."""
 
 import json
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
 from actor.formats.delta.chunk_bounds import Bounds
 from actor.formats.delta.columns import Column
+from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers, SchemaCache, Storage
 from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, LeafCounts, ParquetField
 from actor.formats.parquet.footer_summary import FooterSummary
+from tests.support.fake_copies import FOOTER, FakeCopies
+from tests.support.fake_delta import FakeTable, live_group
+from tests.support.fake_delta_table import add
 
 PARALLELISM = "parquet.metadata.read.parallelism"
 ENCRYPTED = SimpleNamespace(
@@ -163,3 +169,45 @@ def test_one_description_of_files_says_how_they_are_stored_and_their_bounds() ->
 def file_of(path: str) -> LoggedFile:
     body = {"path": path, "size": 5, "partitionValues": {}, "modificationTime": 5}
     return LoggedFile(decode_add(body, ()), json.dumps(body))
+
+
+class Bench:
+    """Two files, and a reader of their footers."""
+
+    def __init__(self) -> None:
+        table = FakeTable()
+        table.commit(add("x"), add("y"))
+        self.scala = FakeCopies(table, (FOOTER, FOOTER), {})
+        self.files = live_group(table, "x", "y").inputs
+        self.reader = FooterReader(cast("Any", self.scala), table.log())
+
+
+def test_the_same_footers_are_read_once_for_a_whole_rewrite() -> None:
+    bench = Bench()
+    assert [one.rows for one in bench.reader.read(bench.files)] == [10, 10]
+    assert (len(bench.reader.describe(bench.files).files), len(bench.scala.summaries_read)) == (2, 1)
+    assert bench.reader.rows(bench.files) == 20
+    bench.reader.describe(bench.files[:1])
+    assert len(bench.scala.summaries_read) == 2, "other files are others"
+
+
+def test_nothing_is_kept_of_a_group_that_is_written() -> None:
+    bench = Bench()
+    bench.reader.read(bench.files)
+    bench.reader.describe(bench.files[:1])
+    bench.reader.forget(bench.files[1:])
+    assert bench.reader.take(bench.files) is None
+    bench.reader.describe(bench.files[:1])
+    assert len(bench.scala.summaries_read) == 2, "what holds none of its files stays"
+    bench.reader.describe(bench.files)
+    assert len(bench.scala.summaries_read) == 3
+
+
+@pytest.mark.parametrize("odd", [{"obstacle": "damaged"}, {"schema": "", "obstacle": "no_footer"}])
+def test_rows_are_those_of_footers_that_say_them_for_certain(odd: dict[str, str]) -> None:
+    bench = Bench()
+    bench.scala.footers[1] = FOOTER | odd
+    assert bench.reader.rows(bench.files) is None
+    unusual = Bench()
+    unusual.scala.footers[1] = FOOTER | {"obstacle": "int96"}
+    assert unusual.reader.rows(unusual.files) == 20

@@ -23,11 +23,10 @@ from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
 from shared.errors import Corrupt
 from shared.layout.planner import RewriteMode
-from tests.support.fake_copies import FOOTER, FakeCopies
+from tests.support.fake_copies import FOOTER, UNREAD, FakeCopies
 from tests.support.fake_delta import FakeTable, live_group
 from tests.support.fake_delta_table import PREFIX, add, vector
 from tests.support.java_errors import JavaError
-from tests.support.unread import UNREAD
 
 ANY_SIZE = CopyLimits(0, 0)
 NEVER_FULL = 1 << 40

@@ -13,10 +13,10 @@ from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.rewrite.run import FILES_WRITTEN, RewriteSettings
 from actor.worker import RunControl
 from shared.errors import Corrupt, InvalidInput, LeaseLost, OtherTable, RetryableError, Unsupported
+from tests.support.fake_copies import UNREADING
 from tests.support.fake_delta import LOCATION, FakeScala, FakeSessions, FakeTable, group_of, live_group
 from tests.support.fake_delta_table import NAME_PREFIX, PROTOCOL, add, remove
 from tests.support.java_errors import JavaError
-from tests.support.unread import UNREADING
 
 MARK = json.dumps({"lakewright": {"job": "j-1", "token": 7}})
 LANDED, STALE, SKIPPED = GroupStatus.COMMITTED, GroupStatus.CONFLICTED, GroupStatus.SKIPPED

@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actor.formats.delta import snapshot_cache
+from actor.formats.delta.snapshot import partition_condition
 from actor.formats.delta.snapshot_cache import CachedSnapshot, FileChange, OpenedLog, SnapshotCache, file_change
+from shared.partitions import partition_key
+from shared.table import PartitionColumn
 from tests.support.fake_delta import LOCATION, FakeTable
 from tests.support.fake_delta_table import METADATA, PROTOCOL, add, remove
 
@@ -233,3 +236,23 @@ def test_deltas_own_log_holds_no_snapshot_whose_files_were_listed() -> None:
     listed = log.snapshot()
     assert log.cache(listed) is not listed
     assert table.installed == [0]
+
+
+AS_TIME = "try_cast(partitionValues['p'] AS timestamp)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "condition"),
+    [
+        ("string", "it's", r"partitionValues['p'] = 'it\'s'"),
+        ("string", None, "(partitionValues['p'] IS NULL OR partitionValues['p'] = '')"),
+        (
+            "timestamp",
+            "2026-01-01 00:00:00",
+            f"coalesce({AS_TIME} = try_cast('2026-01-01T00:00:00.000000' AS timestamp), true)",
+        ),
+    ],
+)
+def test_a_value_is_compared_as_its_type_is_spelled(kind: str, value: str | None, condition: str) -> None:
+    columns = (PartitionColumn("p", "p", kind),)
+    assert partition_condition(columns, partition_key(columns, {"p": value})) == condition

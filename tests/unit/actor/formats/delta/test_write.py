@@ -26,10 +26,10 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.paths.data_paths import is_portable
 from shared.refusals import RefusalReason
 from shared.table import PartitionColumn
+from tests.support.fake_copies import UNREAD
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, PLAIN, PREFIX, add, vector
 from tests.support.java_errors import JavaError
-from tests.support.unread import UNREAD
 
 P = PartitionColumn("p", "p", "string")
 

@@ -1,28 +1,33 @@
-"""A group is copied by one task where nothing speaks against it; otherwise the reason is known as early as can be."""
+"""Groups are copied, merged by column or encoded: the reason is known as early as can be."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
-
-from actor.formats.iceberg.copy_choice import ManifestEntry
+from actor.formats.iceberg.column_merge import merge_settings
+from actor.formats.iceberg.copy_choice import LINEAGE_IDS, ROW_ID, IcebergCandidate, ManifestEntry
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup, LiveInput
 from actor.formats.iceberg.row_group_copy import CopiedFile, IcebergCopier, ReadGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.classes import ParquetClasses
-from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
+from actor.formats.parquet.copy_choice import reason_to_encode
+from actor.formats.parquet.copy_rules import LAYOUT_REASONS, CopyLimits, CopyRule, EncodeReason, NotCopied
 from actor.formats.parquet.file_columns import DescribedFiles
 from actor.formats.parquet.footer_summary import FooterSummary
 from shared.errors import RefusedFiles
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support.java_errors import JavaError
+from tests.unit.actor.formats.delta.test_copy_choice import FILE as OF_DELTA
+from tests.unit.actor.formats.delta.test_copy_choice import MIB
 from tests.unit.actor.formats.iceberg.test_iceberg_inputs import VECTOR, live
+
+pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
+
 
 FOOTER = FooterSummary(schema="s", codecs=("zstd",), rows=100, row_groups=1, data_bytes=9)
 ANY_SIZE = CopyLimits(0, 0)
@@ -207,3 +212,141 @@ def test_pages_are_compared_with_their_checksums_in_files_of_parquet_alone() -> 
     avro = replace(second, entry=ManifestEntry("avro"))
     bench.copier.check_pages(replace(bench.live, inputs=(replace(first, entry=ManifestEntry("PARQUET")), avro)))
     assert bench.tasks.checked == ["a"]
+
+
+USUAL = {
+    "parquet.writer.version": "PARQUET_1_0",
+    "parquet.enable.dictionary": "true",
+    "parquet.block.size": "134217728",
+    "parquet.page.size": "1048576",
+    "parquet.page.row.count.limit": "20000",
+    "parquet.dictionary.page.size": "2097152",
+}
+SNAPPY, ZSTD = (FooterSummary(codecs=(name,), data_bytes=size) for name, size in (("snappy", 5), ("zstd", 7)))
+SMALL = NotCopied(EncodeReason.SMALL_ROW_GROUPS, (SNAPPY, ZSTD, SNAPPY))
+
+
+def properties(**given: str) -> dict[str, str]:
+    return {f"write.parquet.{name.replace('_', '-')}": value for name, value in given.items()}
+
+
+@pytest.mark.parametrize("reason", list(EncodeReason))
+def test_only_the_layout_of_files_is_a_reason_to_merge(reason: EncodeReason) -> None:
+    assert (merge_settings(NotCopied(reason, (SNAPPY,)), {}) is not None) == (reason in LAYOUT_REASONS)
+
+
+def test_the_codec_is_the_tables_or_that_of_most_bytes() -> None:
+    assert merge_settings(SMALL, {}) == ("snappy", USUAL)
+    empty = NotCopied(EncodeReason.SMALL_ROW_GROUPS, (FooterSummary(), ZSTD))
+    assert merge_settings(empty, {}) == ("zstd", USUAL), "a file without columns has no codec"
+    assert merge_settings(SMALL, properties(compression_codec="ZSTD")) == ("zstd", USUAL)
+    assert merge_settings(NotCopied(EncodeReason.OTHER_CODEC, ()), {}) is None
+    for codec in ("brotli", "lz4"):
+        assert merge_settings(SMALL, properties(compression_codec=codec)) is None
+
+
+def test_sizes_and_levels_are_the_tables() -> None:
+    given = properties(row_group_size_bytes="1000", page_row_limit="7", compression_codec="gzip", compression_level="9")
+    own = {"parquet.block.size": "1000", "parquet.page.row.count.limit": "7", "zlib.compress.level": "9"}
+    assert merge_settings(SMALL, {**given, "write.format.default": "parquet"}) == ("gzip", USUAL | own)
+    level = properties(compression_level="3")
+    assert merge_settings(SMALL, level) == ("snappy", USUAL), "snappy has no levels"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"write.parquet.bloom-filter-enabled.column.id": "true"},
+        properties(page_version="v2"),
+        properties(page_size_bytes="many"),
+        properties(compression_level="-1"),
+    ],
+)
+def test_what_a_merge_cannot_obey_is_left_to_spark(given: dict[str, str]) -> None:
+    assert merge_settings(SMALL, given) is None
+
+
+def test_bloom_filters_that_are_off_and_how_often_a_writer_counts_are_no_obstacle() -> None:
+    off = {"write.parquet.bloom-filter-enabled.column.id": "false", **properties(row_group_check_min_record_count="1")}
+    assert merge_settings(SMALL, off) == ("snappy", USUAL)
+
+
+FILE = replace(OF_DELTA, keys=("iceberg.schema",), codecs=("zstd", "zstd"))
+CANDIDATE = IcebergCandidate(
+    mode=RewriteMode.MAJOR,
+    bytes=100 * MIB,
+    full_bytes=96 * MIB,
+    format_version=2,
+    properties={"write.parquet.compression-codec": "ZSTD"},
+    inputs=(ManifestEntry(), ManifestEntry()),
+    files=(FILE, FILE),
+)
+LIMITS = CopyLimits(max_column_chunks=1_000)
+
+Change = Callable[[IcebergCandidate], IcebergCandidate]
+
+
+def with_second(**changes: Any) -> Change:
+    return lambda given: given.with_footers((FILE, replace(FILE, **changes)))
+
+
+def with_all(**changes: Any) -> Change:
+    return lambda given: given.with_footers((replace(FILE, **changes),) * 2)
+
+
+def with_entry(**changes: Any) -> Change:
+    return lambda given: replace(given, inputs=(ManifestEntry(), ManifestEntry(**changes)))
+
+
+def third(*found: tuple[int, ...]) -> Change:
+    files = tuple(replace(FILE, full_ids=ids) for ids in found)
+    return lambda given: replace(given, format_version=3, files=files)
+
+
+SAMPLES: list[tuple[EncodeReason, Change]] = [
+    (EncodeReason.NOT_PARQUET, with_entry(format="orc")),
+    (EncodeReason.NOT_PARQUET, lambda given: replace(given, properties={"write.format.default": "avro"})),
+    (EncodeReason.ENCRYPTION, with_entry(is_encrypted=True)),
+    (EncodeReason.DELETE_FILES, with_entry(has_deletes=True)),
+    (EncodeReason.SORT_ORDER, with_entry(sort_order=1)),
+    (EncodeReason.SCHEMA, with_second(columns="t")),
+    (EncodeReason.COLUMNS, lambda given: replace(given, mismatch="columns")),
+    (EncodeReason.TYPE_WIDENING, lambda given: replace(given, mismatch="type_widening")),
+    (EncodeReason.NO_FIELD_IDS, lambda given: replace(given, mismatch="no_field_ids")),
+    (EncodeReason.PARTITION, lambda given: replace(given, mismatch="partition")),
+    (EncodeReason.ROW_TRACKING, third((), ())),
+    (EncodeReason.ROW_TRACKING, third(LINEAGE_IDS, (ROW_ID,))),
+    (EncodeReason.OTHER_CODEC, with_all(codecs=("snappy", "snappy"))),
+    (EncodeReason.MIXED_CODECS, lambda given: with_second(codecs=("zstd", "gzip"))(replace(given, properties={}))),
+    (EncodeReason.SMALL_ROW_GROUPS, with_second(row_groups=2)),
+]
+
+
+@pytest.mark.parametrize(("reason", "change"), SAMPLES, ids=[f"{reason}-{n}" for n, (reason, _) in enumerate(SAMPLES)])
+def test_each_reason_sends_a_group_to_the_encoder(reason: EncodeReason, change: Change) -> None:
+    assert reason_to_encode(CANDIDATE, LIMITS) is None
+    assert reason_to_encode(change(CANDIDATE), LIMITS) is reason
+
+
+def test_rows_of_format_version_3_are_copied_where_files_hold_what_rows_inherit() -> None:
+    """A file without rows needs none; before version 3 no row has an id."""
+    assert reason_to_encode(third(LINEAGE_IDS, LINEAGE_IDS[::-1])(CANDIDATE), LIMITS) is None
+    empty = replace(FILE, rows=0, full_ids=())
+    held = replace(FILE, full_ids=LINEAGE_IDS)
+    assert reason_to_encode(replace(CANDIDATE, format_version=3, files=(held, empty)), LIMITS) is None
+    assert reason_to_encode(replace(third((), ())(CANDIDATE), format_version=1), LIMITS) is None
+
+
+def test_the_reserved_ids_are_those_of_the_specification() -> None:
+    assert LINEAGE_IDS == (2147483540, 2147483539)
+
+
+def test_what_the_metadata_alone_forbid_is_known_without_footers() -> None:
+    asked = replace(CANDIDATE, files=None)
+    assert reason_to_encode(asked, LIMITS) is None
+    assert reason_to_encode(with_entry(has_deletes=True)(asked), LIMITS) is EncodeReason.DELETE_FILES
+
+
+def test_files_that_all_declare_one_sort_order_are_joined() -> None:
+    sorted_alike = replace(CANDIDATE, inputs=(ManifestEntry(sort_order=2),) * 2)
+    assert reason_to_encode(sorted_alike, LIMITS) is None

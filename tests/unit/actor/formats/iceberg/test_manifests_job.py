@@ -1,4 +1,4 @@
-"""A job on manifests counts again, asks for permission before each commit, and says what it did."""
+"""Jobs on manifests and on properties count again, ask before each commit, and say what they did."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from actor.formats.iceberg.manifests_job import NOTHING, ManifestsJob
+from actor.formats.iceberg.properties_job import IcebergPropertiesJob
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import Conflict, LeaseLost, Unsupported
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.formats.iceberg.positions import newest_position
-from shared.jobs.payload import REWRITE_MANIFESTS
+from shared.jobs.payload import REWRITE_MANIFESTS, SET_PROPERTIES
+from shared.jobs.property_options import ALREADY_SET, PropertyOptions
 from shared.layout import commit_metadata
 from shared.layout.manifest_files import ManifestFiles
 from shared.policy.policy import Policy
+from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.iceberg_store import IcebergStore
 from tests.support.java_errors import JavaError
@@ -141,3 +144,68 @@ def test_manifests_that_others_replaced_are_a_conflict_and_an_unknown_outcome_is
     table.fails = JavaError("CommitStateUnknownException", message="no answer")
     with pytest.raises(JavaError, match="no answer"):
         run(table)
+
+
+VALUES = {"lakewright.fan-in": "4", "lakewright.tolerance": "0.1"}
+PROPERTIES_JOB = TableJob(
+    SET_PROPERTIES, "s3://lake/t", Policy(), CommitOrigin("job", 7), options=PropertyOptions(VALUES).encode()
+)
+
+
+class PropertiesTable:
+    """A table with these properties."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.store = IcebergStore()
+        self.store.commit()
+        self.properties = dict(properties)
+        self.changes: list[dict[str, str]] = []
+
+    def refresh(self) -> TableHead:
+        head = self.store.refresh()
+        return replace(head, metadata=replace(head.metadata, configuration=dict(self.properties)))
+
+    def set_properties(self, values: Mapping[str, str]) -> None:
+        self.changes.append(dict(values))
+        self.properties |= values
+
+
+def run_properties(
+    table: PropertiesTable, control: Control | None = None, job: TableJob = PROPERTIES_JOB
+) -> TableJobOutcome:
+    return IcebergPropertiesJob(table, job, control or Control(), lambda _head: None).run()
+
+
+def test_what_the_table_does_not_have_is_set_in_one_change_and_only_once() -> None:
+    table, control = PropertiesTable({"lakewright.fan-in": "4", "owner": "x"}), Control()
+    done = run_properties(table, control)
+    assert (done.commits, done.figures, done.reason) == ((), {"changed": 1}, "")
+    assert (table.changes, control.changes) == ([{"lakewright.tolerance": "0.1"}], 1)
+    again = run_properties(table, control, replace(PROPERTIES_JOB, policy_digest=policy_digest({})))
+    assert (again.figures, again.reason, len(table.changes), control.changes) == ({"changed": 0}, ALREADY_SET, 1, 1)
+
+
+def test_a_table_whose_owner_changed_its_properties_since_or_that_is_refused_is_left_alone() -> None:
+    table = PropertiesTable({"lakewright.fan-in": "6"})
+    done = run_properties(table, job=replace(PROPERTIES_JOB, policy_digest=policy_digest({})))
+    assert "changed since the decision" in done.reason
+    assert (done.figures, table.changes) == ({}, [])
+
+    def refuse(_head: TableHead) -> None:
+        raise Unsupported("no", field="x")
+
+    with pytest.raises(Unsupported):
+        IcebergPropertiesJob(table, PROPERTIES_JOB, Control(), refuse).run()
+    assert table.changes == []
+
+
+def test_nothing_is_changed_without_the_lease() -> None:
+    table, control = PropertiesTable({}), Control()
+
+    def lost(_change: int) -> None:
+        raise LeaseLost("another actor has the job")
+
+    control.before_change = lost
+    with pytest.raises(LeaseLost):
+        run_properties(table, control)
+    assert table.changes == []

@@ -19,7 +19,7 @@ from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import stats_of_sizes
 from shared.policy.levels import build_size_levels
 from shared.table import CommitOrigin
-from tests.support.read_logs import open_own_commits
+from tests.support.delta_tables import open_own_commits
 
 RUNGS = build_size_levels(1_000_000, 8, Fraction(3, 4))
 OURS = CommitMetadata(

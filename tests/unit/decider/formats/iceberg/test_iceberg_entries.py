@@ -1,13 +1,22 @@
-"""Of snapshots that follow each other one manifest list is read, where it surely names all that they wrote."""
+"""Of snapshots that follow each other one manifest list is read; catalogs' tables keep what pyiceberg does not know."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pyiceberg
 import pytest
+from pyiceberg.exceptions import NoSuchIcebergTableError
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from decider.formats.iceberg import entries
 from decider.formats.iceberg.entries import READ_AHEAD, EntryReader
+from decider.formats.iceberg.raw_tables import with_raw_tables
+from shared.errors import Corrupt
 from shared.formats.iceberg.manifests import Entry, EntryStatus, Manifest
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.partitions import WHOLE_TABLE
@@ -101,3 +110,68 @@ def test_the_newest_snapshot_is_read_by_its_own_list_whatever_it_did(monkeypatch
     source = Lists(monkeypatch, {3: [manifest(1), manifest(3), unnamed]})
     assert source.follow([replace(append(3, said=""), operation="delete")]) == {3: ["m-3", "m-9"]}
     assert source.follow([]) == {}
+
+
+METADATA = {"properties": {"owner": "me"}, "schemas": [{"fields": [{"type": "a type of the future"}]}]}
+
+
+class Catalog:
+    """What pyiceberg's catalogs have: an entry becomes a table by the method of its kind."""
+
+    def __init__(self, method: str, entry: Any) -> None:
+        self._method = method
+        self._entry = entry
+        self.opened: list[dict[str, str]] = []
+
+    def load_table(self, _name: str) -> Any:
+        return getattr(self, self._method)(self._entry)
+
+    def _load_file_io(self, properties: dict[str, str] | None = None, location: str = "") -> PyArrowFileIO:
+        assert location
+        self.opened.append(dict(properties or {}))
+        return PyArrowFileIO()
+
+
+def entries_of(place: str, kind: str = "ICEBERG") -> dict[str, tuple[str, Any]]:
+    pointer = {"table_type": kind, "metadata_location": place}
+    return {
+        "sql": ("_convert_orm_to_iceberg", SimpleNamespace(metadata_location=place)),
+        "glue": ("_convert_glue_to_iceberg", {"DatabaseName": "d", "Name": "t", "Parameters": pointer}),
+        "hive": ("_convert_hive_into_iceberg", SimpleNamespace(parameters=pointer)),
+    }
+
+
+@pytest.mark.parametrize("kind", ["sql", "glue", "hive"])
+def test_a_table_is_what_its_metadata_file_has_with_access_by_the_catalogs_options(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / "v1.metadata.json"
+    place.write_text(json.dumps(METADATA))
+    made = Catalog(*entries_of(place.as_uri())[kind])
+    found: Any = with_raw_tables(made, kind).load_table("d.t")
+    assert (found.raw, found.path, made.opened) == (METADATA, place.as_uri(), [{}])
+
+
+@pytest.mark.parametrize("kind", ["sql", "glue", "hive"])
+def test_a_metadata_file_that_is_missing_or_damaged_is_reported_with_its_path(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / "v1.metadata.json"
+    made: Any = with_raw_tables(Catalog(*entries_of(place.as_uri())[kind]), kind)
+    with pytest.raises(Corrupt, match=r"v1\.metadata\.json, which the catalog names, is missing"):
+        made.load_table("d.t")
+    place.write_text("{")
+    with pytest.raises(Corrupt, match=r"v1\.metadata\.json: the metadata are no JSON"):
+        made.load_table("d.t")
+
+
+@pytest.mark.parametrize("kind", ["glue", "hive"])
+def test_an_entry_of_another_format_is_no_table(kind: str) -> None:
+    made: Any = with_raw_tables(Catalog(*entries_of("file:///x", "HUDI")[kind]), kind)
+    with pytest.raises(NoSuchIcebergTableError):
+        made.load_table("d.t")
+
+
+def test_the_method_that_is_replaced_is_one_of_pyicebergs() -> None:
+    """Sources are compared, for its catalogs import clients that are not installed here."""
+    folder = Path(pyiceberg.__file__).parent / "catalog"
+    for kind, (method, _) in entries_of("").items():
+        source = (folder / f"{kind}.py").read_text()
+        assert f"def {method}(" in source
+        assert f"self.{method}(" in source

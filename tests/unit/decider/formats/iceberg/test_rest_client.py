@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 import requests
+from pyiceberg import exceptions
 from requests.adapters import BaseAdapter
 
 from decider.formats.iceberg import rest_client
+from decider.formats.iceberg.catalogs import translated
 from decider.formats.iceberg.rest_client import LimitedRestCatalog
 from shared import bounded_answer
-from shared.errors import PermanentError, RetryableError
+from shared.errors import LakewrightError, PermanentError, RetryableError
+from tests.support.failure_classes import OF_PYICEBERG
 
 PARTS = 1_000
 """Parts that a client may ask for, of some 64 KiB each: many times the limit of the test."""
@@ -54,3 +57,18 @@ def test_an_answer_without_an_end_is_read_up_to_a_size_and_a_moment(
         monkeypatch.setattr(rest_client, "time", SimpleNamespace(monotonic=itertools.count(0, 200).__next__))
         with pytest.raises(RetryableError, match="took too long"):
             session.get("http://catalog/v1")
+
+
+def judged(problem: Exception) -> type[LakewrightError]:
+    try:
+        with translated("reading lake/db.t"):
+            raise problem
+    except LakewrightError as ours:
+        return type(ours)
+
+
+def test_every_exception_of_the_library_is_judged_as_its_table_says() -> None:
+    """A new release that adds one fails here."""
+    kinds = {name: kind for name, kind in vars(exceptions).items() if isinstance(kind, type)}
+    found = {name: judged(kind("no")) for name, kind in kinds.items()}
+    assert found == {name: meant for meant, names in OF_PYICEBERG.items() for name in names.split()}

@@ -1,12 +1,15 @@
-"""What a policy sets in the queue: a weight, a limit, and a quota that is both."""
+"""What a policy sets in the queue, and how reported reads are weighed."""
 
 from collections.abc import Mapping
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from decider.state.effective_policy import LogStatus, PolicyDefaults
 from decider.store.queue.occupancy import SlotOccupancy, quota_occupation
+from decider.store.tables.read_counts import DAY_MS, DAYS, HOUR_MS, SINCE, WEEK_MS, weekly_reads
 from decider.store.tables.table_queue_limits import queue_limits_of
 from shared.policy.policy import Policy
 from shared.queue.model import Scope
@@ -54,3 +57,43 @@ def test_occupation_is_slot_time_by_quota_for_every_scope_that_has_one() -> None
     found = quota_occupation(held, limits)
     assert found == {Scope.TENANT: {"sales": 0.5}, Scope.TABLE: {"t1": 1.0, "t2": 2.0, "t4": 0.0}}
     assert quota_occupation(SlotOccupancy(0, 1_000, {}, {}), limits) == {Scope.TENANT: {}, Scope.TABLE: {}}
+
+
+TODAY = 20_000
+NOON = TODAY * DAY_MS + DAY_MS // 2
+
+
+def counted(by_day: dict[int, int], since_ms: int = 1) -> int:
+    fields = {str(day): str(count) for day, count in by_day.items()} | {SINCE: str(since_ms)}
+    return weekly_reads({name.encode(): value.encode() for name, value in fields.items()}, NOON)
+
+
+def test_nothing_reported_is_nothing() -> None:
+    assert weekly_reads({}, NOON) == 0
+
+
+@pytest.mark.parametrize(
+    ("by_day", "since_ms", "per_week"),
+    [
+        ({TODAY: 12}, NOON - 12 * HOUR_MS, 168),
+        ({TODAY: 12}, NOON, 12 * 168),  # Just begun: the rate of an hour at least.
+        ({TODAY - 1: 50, TODAY: 28}, 1, 84),  # Six and a half days are counted.
+        ({TODAY - 6: 78}, 1, 84),
+        ({TODAY - 7: 1_000_000}, 1, 0),
+    ],
+)
+def test_reads_count_at_the_rate_of_the_days_that_are_kept(
+    by_day: dict[int, int], since_ms: int, per_week: int
+) -> None:
+    assert counted(by_day, since_ms) == per_week
+
+
+@given(
+    st.dictionaries(st.integers(TODAY - 10, TODAY), st.integers(0, 10**9)),
+    st.integers(TODAY - 10, TODAY),
+    st.integers(0, WEEK_MS),
+)
+def test_one_more_read_never_lowers_the_rate(by_day: dict[int, int], day: int, age_ms: int) -> None:
+    more = by_day | {day: by_day.get(day, 0) + 1}
+    assert counted(more, NOON - age_ms) >= counted(by_day, NOON - age_ms)
+    assert counted(by_day, NOON - age_ms) <= sum(by_day.values()) * DAYS * 24

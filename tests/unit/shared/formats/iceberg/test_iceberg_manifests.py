@@ -20,7 +20,7 @@ from shared.formats.iceberg.manifests import (
 from shared.formats.iceberg.partitions import Spec, SpecField
 from shared.layout.manifest_files import ManifestFiles
 from shared.table import DeleteKind
-from tests.support.avro_schema import record
+from tests.support.iceberg_store import record
 
 
 def entry_schema(partition: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
