@@ -115,7 +115,11 @@ function statusFindings(status: DeciderStatus): Finding[] {
   const present = (status.actors['working'] ?? 0) + (status.actors['idle'] ?? 0);
   const waiting = status.queue.depth['queued'] ?? 0;
   if (present === 0 && waiting > 0) {
-    const text = <a href={formatRoute(['actors'])}>No actor takes jobs, and {plural(waiting, 'job')} {waiting === 1 ? 'waits' : 'wait'}.</a>;
+    const text = (
+      <a href={formatRoute(['actors'])}>
+        No actor takes jobs, and {plural(waiting, 'job')} {waiting === 1 ? 'waits' : 'wait'}.
+      </a>
+    );
     found.push({ key: 'no actor', tone: 'bad', text });
   }
   for (const one of status.failing_tasks) {
