@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-all nightly coverage test-page test-images test-cluster test-qbeast
-.PHONY: stress copies interop soak chaos load mutants test-attacks fuzz bench bench-fleet minio helm osv-scanner
+.PHONY: stress copies interop jepsen soak chaos load mutants test-attacks fuzz bench bench-fleet minio helm osv-scanner
 .PHONY: pictures page-api size sbom scan fmt lock clean distclean
 
 help: ## this list
@@ -45,7 +45,7 @@ test: check ## the checks, and the tests of a few minutes (ARGS="tests/unit -x":
 # for services and JVMs, which the others need not, and load Spark once. The core is measured beside them.
 LONG := crashes contracts s3
 # What the tests of rigs keep right says nothing of the product: they run nightly.
-RIGS := tests/soak tests/iceberg_stress tests/interop
+RIGS := tests/soak tests/iceberg_stress tests/interop tests/jepsen
 
 test-all: setup ## what CI runs: each test once, but for the suites of hours; what fails does not keep others from running
 	@$(BIN)/python -m tests.support.go_programs minio || true
@@ -72,7 +72,7 @@ coverage: setup ## the tests of the core, and its branch coverage, which must be
 	@$(BIN)/coverage report
 
 # What each suite adds to pytest, and what it fetches or builds before.
-SUITES := crashes contracts s3 altered rigs iceberg kafka properties proofread care spark-cluster
+SUITES := crashes contracts s3 altered rigs iceberg kafka properties promises proofread care spark-cluster
 SUITE.crashes := -n 2 --dist loadgroup --long crashes --durations=5 --durations-min=1 -m long
 SUITE.contracts := -n 2 --dist loadgroup --long contracts --durations=5 --durations-min=1 -m long
 SUITE.s3 := --long s3 --durations=5 --durations-min=1 -m s3
@@ -87,13 +87,17 @@ SUITE.care := --long care --timeout=0 -q -s tests/care
 BEFORE.care := tests.support.go_programs minio
 SUITE.properties := -n 2 --timeout=0 tests/property
 ENV.properties := LAKEWRIGHT_HYPOTHESIS_PROFILE=nightly
+SUITE.promises := -n 2 --timeout=0 tests/property/test_window_traces.py tests/contract/test_queue_windows.py \
+	tests/integration/test_work_windows_of_tables.py tests/unit/shared/policy/test_work_windows.py \
+	tests/unit/shared/test_prices.py
+ENV.promises = LAKEWRIGHT_PROMISE_TRACES=$(or $(EXAMPLES),1000)
 SUITE.proofread := --timeout=0 -q -s tests/property/test_proofreading.py
 ENV.proofread = LAKEWRIGHT_PROOFREAD_EXAMPLES=$(or $(EXAMPLES),1000) LAKEWRIGHT_PROOFREAD_SEED=$(or $(SEED),1)
 SUITE.spark-cluster := --long spark-cluster --timeout=0 -q -s tests/spark_cluster
 
 # Every suite that CI does not run, and every bench. What fails, or has no end, does not keep the others from running.
 NIGHTLY = test-all $(patsubst %,test-%,$(filter-out $(LONG),$(SUITES)) page qbeast attacks images cluster) \
-	coverage scan copies interop mutants stress load chaos soak $(BENCHES:%=bench-%)
+	coverage scan copies interop jepsen mutants stress load chaos soak $(BENCHES:%=bench-%)
 COUNTS := [0-9]+ (failed|passed|skipped|error|errors|deselected)
 
 nightly: setup ## all suites and benches, and one report, into artifacts/everything (TO=folder, ONLY=regex); a day
@@ -136,12 +140,20 @@ copies: setup ## copies of row groups: 200 random tables, all contract tests wit
 
 # Engines whose versions the locked environment cannot hold as well live in one of their own; the hashes of versions
 # that both hold are those of requirements.lock.
+ENGINES := interop jepsen
+engines = $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .cache/$(1) && \
+	.ci/shared-hashes tests/$(1)/engines.lock >.cache/$(1)/shared.lock && \
+	$(BIN)/uv pip sync --quiet --python .cache/$(1)/bin/python --require-hashes tests/$(1)/engines.lock \
+		--constraints .cache/$(1)/shared.lock
+
 interop: setup ## every engine reads and writes tables that we rewrote (DOCS=page)
-	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .cache/interop
-	@.ci/shared-hashes tests/interop/engines.lock >.cache/interop/shared.lock
-	@$(BIN)/uv pip sync --quiet --python .cache/interop/bin/python --require-hashes tests/interop/engines.lock \
-		--constraints .cache/interop/shared.lock
+	@$(call engines,interop)
 	@$(BIN)/python -m tests.interop $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) $(ARGS)
+
+jepsen: setup ## other compactors beside writers, readers and faults: rows lost, revived, doubled, changed; half an hour
+	@$(call engines,jepsen) || echo "[jepsen] without the rivals that need an environment of their own"
+	@$(BIN)/python -m tests.jepsen $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) $(ARGS)
 
 soak chaos load mutants test-attacks: setup ## writers, faults, load (ATTACKED=1: hostile clients too), changes of code
 	@$(BIN)/python -m tests.$(@:test-%=%) $(if $(ONLY),--only '$(ONLY)') $(if $(SECONDS_),--seconds $(SECONDS_)) \
@@ -150,7 +162,7 @@ soak chaos load mutants test-attacks: setup ## writers, faults, load (ATTACKED=1
 fuzz: setup ## 10,000 damaged inputs of each kind: logs, events, tables files, catalogs' answers (INPUTS=n, SEED=n)
 	@LAKEWRIGHT_FUZZ=$(or $(INPUTS),10000) LAKEWRIGHT_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/property/test_hostile_bytes.py $(ARGS)
 
-BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg writers autocomp read cells capacity advice
+BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg writers autocomp rivals read cells capacity advice
 
 bench: setup ## every benchmark but the slowest two; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(filter-out capacity advice,$(BENCHES)); do echo "[bench] $$part"; \
@@ -163,6 +175,10 @@ bench-%: setup ## one benchmark
 bench-fleet: setup # orders of dispatch over 1,000 tables: simulated, and on real Delta tables with one slot
 	@$(BIN)/python -m tests.bench.fleet
 	@$(BIN)/python -m tests.bench.fleet.real $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-rivals: setup # a benchmark that others have published, beside them: NAME=fabric-200 (DOCS=page)
+	@$(BIN)/python -m tests.bench.rivals $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) \
+		$(or $(NAME),fabric-200) $(ARGS)
 
 minio helm osv-scanner: setup ## build one of these once, where there is Go; without it the tests that need it are skipped
 	@$(BIN)/python -m tests.support.go_programs $@
@@ -191,11 +207,12 @@ lock: setup ## write the lock files again, keeping versions where possible (UPGR
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 		--all-extras --group dev --group build --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
 		--output-file requirements.lock
-	@$(BIN)/uv pip compile tests/interop/engines.in --quiet --universal --python-version 3.11 --generate-hashes \
-		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file tests/interop/engines.lock
-	@lock=tests/interop/engines.lock; awk 'NR==FNR {if (/^[a-z0-9]/) locked[$$1]; next} /^[a-z0-9]/ {shared = $$1 in locked; if (shared) sub(/ \\$$/, "")} \
-			!(shared && /--hash/)' requirements.lock $$lock >.cache/bare.lock && mv .cache/bare.lock $$lock
-	@if grep -nE '://|^-' requirements.lock tests/interop/engines.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
+	@for lock in $(ENGINES:%=tests/%/engines.lock); do \
+		$(BIN)/uv pip compile $${lock%lock}in --quiet --universal --python-version 3.11 --generate-hashes \
+			--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file $$lock || exit 1; \
+		awk 'NR==FNR {if (/^[a-z0-9]/) locked[$$1]; next} /^[a-z0-9]/ {shared = $$1 in locked; if (shared) sub(/ \\$$/, "")} \
+			!(shared && /--hash/)' requirements.lock $$lock >.cache/bare.lock && mv .cache/bare.lock $$lock; done
+	@if grep -nE '://|^-' requirements.lock $(ENGINES:%=tests/%/engines.lock); then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
 	@sh .ci/setup
 
 clean: ## remove what builds and tests leave; keeps .venv and the caches of downloads

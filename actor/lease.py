@@ -53,9 +53,9 @@ class Lease:
     def _note_stop(self, reason: str) -> None:
         with self._lock:
             self._stop_reason = self._stop_reason or reason
-            self._stop_requested_at_s = (
-                self._clock() if self._stop_requested_at_s is None else self._stop_requested_at_s
-            )
+            # A window that has closed is no reason to lose the group that is being written.
+            if reason != StopReason.WINDOW and self._stop_requested_at_s is None:
+                self._stop_requested_at_s = self._clock()
 
     @property
     def stop_reason(self) -> str | None:

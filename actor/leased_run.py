@@ -11,6 +11,7 @@ from actor.slot_queue import HeldJob
 from shared import tracing
 from shared.errors import InvalidInput, LeaseLost, OtherTable, PermanentError, Unsupported
 from shared.queue.model import Claim, FinishOutcome, RunResult, StopReason
+from shared.usage import NOTHING_USED, Usage
 
 log = structlog.get_logger()
 
@@ -28,8 +29,13 @@ class Report(Protocol):
         """Bytes that the run is charged with."""
         ...
 
-    def encode(self) -> str:
-        """Write the report as JSON text."""
+    @property
+    def usage(self) -> Usage:
+        """Usage of the store; the run's time on cores is not the report's to know."""
+        ...
+
+    def encode(self, usage: Usage) -> str:
+        """Write the report, with all that the run used, as JSON text."""
         ...
 
     def counters(self) -> dict[str, int]:
@@ -51,6 +57,7 @@ class LeasedRun:
         self.error = ""
         self.is_over = False
         self.is_lost = False
+        self.core_ms = 0
         self.log = log.bind(job=held.claim.id, token=held.claim.token)
         self.span = held.span
 
@@ -63,6 +70,11 @@ class LeasedRun:
     def refusals(self) -> str | None:
         """Refusals to be remembered; None: nothing new."""
         raise NotImplementedError
+
+    @property
+    def usage(self) -> Usage:
+        """Usage of cores and of the store so far."""
+        return Usage(core_ms=self.core_ms) + (self.result.usage if self.result else NOTHING_USED)
 
     def lose(self, lost: LeaseLost) -> None:
         """End the job without a report: it belongs to another actor by now."""

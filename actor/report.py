@@ -13,6 +13,7 @@ from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import RewriteMode
 from shared.partition_refusals import FileRefusal
 from shared.run_counters import RunCounter
+from shared.usage import Usage
 
 MOST_REASONS = 5
 """Different reasons for unverified groups that a report keeps: they are sentences, and one run rarely has two."""
@@ -193,8 +194,18 @@ class RunReport:
             **{measure: self.shrinking[measure] for measure in _SHRINKING},
         }
 
-    def encode(self) -> str:
-        """Write the report as JSON text."""
+    @property
+    def usage(self) -> Usage:
+        """Usage of the store by the rewrites."""
+        return Usage(
+            bytes_read=self.counts[RunCounter.BYTES_REPLACED],
+            bytes_written=self.counts[RunCounter.BYTES_WRITTEN],
+            reads=self.counts[RunCounter.FILES_REPLACED],
+            writes=self.counts[RunCounter.FILES_WRITTEN] + len(self.versions),
+        )
+
+    def encode(self, usage: Usage) -> str:
+        """Write the report as JSON text; usage: all that the run used."""
         report: dict[str, Any] = {
             "table": self.payload.name,
             "reason": self.payload.reason,
@@ -219,6 +230,7 @@ class RunReport:
                 **self._counts(*PROOF_COUNTERS.values(), RunCounter.PROOFREAD_CPU_MS),
             },
             **({"unverified_because": dict(self.unverified_because)} if self.unverified_because else {}),
+            "usage": usage.encode(),
             **self._counts(RunCounter.CONFLICTS, RunCounter.GROUPS_CONFLICTED),
             **self._counts(RunCounter.GROUPS_FAILED, RunCounter.GROUPS_REFUSED),
             "refusals": [{"reason": one.reason, "message": one.message, "files": one.count} for one in self.refusals],

@@ -22,6 +22,7 @@ from shared.queue.model import RunResult
 from shared.run_counters import RunCounter, runs_of_kind
 from shared.table import CommitOrigin
 from shared.tracing import Attribute
+from shared.usage import Usage
 
 
 @dataclass(slots=True)
@@ -59,8 +60,19 @@ class TableJobReport:
         """Measures for the decider: none, because its predictions are not calibrated."""
         return {}
 
-    def encode(self) -> str:
-        """Write the report as JSON text."""
+    @property
+    def usage(self) -> Usage:
+        """Usage of the store by the job, as far as it rewrote files."""
+        changed = self._changes
+        return Usage(
+            bytes_read=self.cost_bytes,
+            bytes_written=changed.get("bytes_written", 0),
+            reads=changed.get("files_replaced", 0),
+            writes=changed.get("files_written", 0) + (len(self.outcome.commits) if self.outcome else 0),
+        )
+
+    def encode(self, usage: Usage) -> str:
+        """Write the report as JSON text; usage: all that the run used."""
         done = self.outcome
         report = {
             "table": self.payload.name,
@@ -68,6 +80,7 @@ class TableJobReport:
             "versions": list(done.commits) if done else [],
             "seen_version": done.version if done else -1,
             "measured": dict(self._figures),
+            "usage": usage.encode(),
             "is_complete": done.is_complete if done else False,
             "left_out": done.reason if done else "",
         }

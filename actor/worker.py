@@ -6,9 +6,11 @@ either satisfied (reported with `seen_version`) or brings the job back.
 """
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import TypeVar
 
@@ -26,6 +28,7 @@ from actor.run_span import end_rewrite, end_run, start_rewrite
 from actor.shared_commit import Portion, choose_portions, outcome_of, request_of
 from actor.slot_gate import SlotGate
 from actor.slot_queue import DEFAULT_SHARE, HeldJob, SlotQueue
+from actor.slot_time import SlotTime
 from actor.table_job_run import TableJobProgress, TableJobRun
 from shared import tracing
 from shared.errors import LakewrightError, LeaseLost, RefusedFiles
@@ -53,6 +56,7 @@ class WorkerSettings:
     ever. max_conflicts: rewrites of one job in a row that others made futile, before it backs off.
     idle_s: pause between claims when nothing is ready; the latency that an idle queue adds.
     share: jobs of one table that are claimed together, to commit what they have to do at once.
+    cores: cores that the slot has of its actor's, which its time is counted by.
     """
 
     groups_per_commit: int = 8
@@ -60,6 +64,7 @@ class WorkerSettings:
     max_conflicts: int = 3
     idle_s: float = 0.5
     share: Share = DEFAULT_SHARE
+    cores: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +177,11 @@ class Worker:
     ) -> tuple[HeldJob, ...] | None:
         """Advance runs until none is left, and report each that is over."""
         following: tuple[HeldJob, ...] | None = None
+        slot_time = SlotTime(self._settings.cores, time.monotonic_ns)
         try:
             while left:
-                advance()
+                with slot_time.shared_by(left):
+                    advance()
                 while over := next((run for run in left if run.is_over), None):
                     left.remove(over)
                     self._heartbeat.release(over.lease)
@@ -352,8 +359,8 @@ class Worker:
             run_result=verdict,
             cost_bytes=report.cost_bytes if report else 0,
             seen_version=report.satisfied_version if report else -1,
-            result=report.encode() if report else "{}",
-            counters=(report.counters() if report else {})
+            result=report.encode(run.usage) if report else "{}",
+            counters=(report.counters() | run.usage.counters() if report else {})
             | ({RunCounter.JOBS_FAILED: 1} if verdict in _FAILURES else {}),
             measures=report.measures() if report and verdict is RunResult.DONE else {},
             error=error,

@@ -173,6 +173,11 @@ POLICY = "LAKEWRIGHT_POLICY"
 """Defaults of the service for all tables, as in `target-file-size=64mb,min-input-files=8`. Default: those of the
 properties themselves."""
 
+PRICES = "LAKEWRIGHT_PRICES"
+"""Prices of what runs use: the name of a [preset](promises.md#prices) such as `aws-2024-12`, or a JSON object such as
+{"preset": "aws-2024-12", "core-hour": 0.031}. Default: none; core-seconds, bytes and requests are shown without a
+cost."""
+
 TENANTS = "LAKEWRIGHT_TENANTS"
 """JSON object with defaults per tenant, which override those of the service, such as
 {"sales": {"target-file-size": "256mb"}}. Default: none."""

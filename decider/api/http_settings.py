@@ -7,6 +7,7 @@ from decider.api.shared_reads import SharedReads
 from decider.gateway.call_limits import CallLimits
 from decider.gateway.concurrency import BoundedSemaphore, PerClientLimit
 from decider.gateway.credentials import Credentials
+from shared.prices import Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class HttpSettings:
     """Settings of the API.
 
     credentials: required of clients, none on the loopback address. bucket_locations: URI prefixes of buckets in events.
-    webhook_origins: origins that pass the CloudEvents webhook validation.
+    webhook_origins: origins that pass the CloudEvents webhook validation. prices: of what runs use, None without any.
     """
 
     release: str = "unreleased"
@@ -22,6 +23,7 @@ class HttpSettings:
     credentials: Credentials = field(default_factory=Credentials)
     webhook_origins: tuple[str, ...] = ()
     bucket_locations: Mapping[str, str] = field(default_factory=dict)
+    prices: Prices | None = None
 
 
 @dataclass(slots=True)

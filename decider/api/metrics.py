@@ -21,7 +21,9 @@ from decider.store.fleet_history import FleetSample
 from decider.store.registry.saved_registry import SaveStatus
 from decider.store.registry.table_query import TableCondition
 from shared.errors import LakewrightError
+from shared.prices import Prices
 from shared.table import TableRef
+from shared.usage import Usage
 
 CLIENT_LEFT = 499
 """Status in the metric of requests of a client that left before it could be answered, as nginx counts them."""
@@ -49,7 +51,7 @@ class MetricsSnapshot:
     """Values at a scrape; None where Redis did not respond.
 
     `registry`: None where it is not saved elsewhere; `tables_file`: None where there is none; `sample`: sums over all
-    tables of the last minutes, None while they are read.
+    tables of the last minutes, None while they are read; `prices`: None where none are set.
     """
 
     release: str
@@ -71,6 +73,7 @@ class MetricsSnapshot:
     tables_file: TablesFileStatus | None = None
     refusing_partitions: int | None = None
     sample: FleetSample | None = None
+    prices: Prices | None = None
 
 
 class Metrics:
@@ -203,6 +206,15 @@ class _SnapshotCollector(Collector):
         for stage in dict.fromkeys((*STAGES, *sorted(now.funnel))):
             funnel.add_metric([stage], now.funnel.get(stage, 0))
         yield funnel
+        yield from _usage_families(Usage.of_counters(now.funnel), now.prices)
+
+
+def _usage_families(used: Usage, prices: Prices | None) -> Iterable[Metric]:
+    yield CounterMetricFamily("lakewright_core_seconds", "Core-seconds of all runs.", used.core_ms / 1000)
+    cost = CounterMetricFamily("lakewright_cost", "Cost of all runs at the prices that are set.", labels=["currency"])
+    if prices is not None:
+        cost.add_metric([prices.currency], float(prices.cost(used)))
+    yield cost
 
 
 def _background_families(tasks: Mapping[str, TaskHealth]) -> Iterable[Metric]:

@@ -10,6 +10,7 @@ from decider.store.registry.table_index import TableIndex
 from decider.store.tables.counters import CounterReader
 from shared.queue.model import JobState
 from shared.run_counters import RunCounter
+from shared.usage import Usage
 
 EVERY_S = 15.0
 """Four passes a minute, of which one keeps a sample: a late pass misses no minute."""
@@ -61,6 +62,7 @@ class HistorySampler:
             files_replaced=counted.get(RunCounter.FILES_REPLACED, 0),
             files_written=counted.get(RunCounter.FILES_WRITTEN, 0),
             backlog_bytes_done=counted.get(CommitCounter.BACKLOG_BYTES_DONE, 0),
+            usage=Usage.of_counters(counted),
         )
         await self._history.record(sample)
         self._minute = at_ms // SampleStep.MINUTE

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from decider.decide.company import wait_of
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger
+from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger, TriggerSource
 from shared.jobs.payload import JobPayload, PredictedCost
 from shared.partition_refusals import TableFingerprint
 from shared.policy.policy import MIB, JobOrder, Policy
@@ -73,7 +73,14 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         debounce=CONTENTION_DEBOUNCE if decision.verdict is DecisionKind.DEFER else wait_of(context, decision),
         precedence=_precedence(trigger),
         extent=trigger.rewrite_kind.extent,
+        any_time=_is_for_any_time(trigger),
     )
+
+
+def _is_for_any_time(trigger: Trigger) -> bool:
+    """Return whether a job may start outside of its table's work window: a request that names no other band."""
+    is_urgent = trigger.band in (None, Band.URGENT) or trigger.is_forced
+    return trigger.source is TriggerSource.REQUEST and is_urgent
 
 
 def _precedence(trigger: Trigger) -> int:

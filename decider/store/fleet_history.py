@@ -1,7 +1,7 @@
 """The history of all tables together: one sample a minute for a day, and one an hour for 30 days.
 
 A sample holds the sums at its time and the counters since the queue was created, so rates are differences of two. It
-takes some 350 bytes, all of them 0.8 MB; older ones are deleted. One decider at a time takes samples.
+takes some 450 bytes, all of them 1 MB; older ones are deleted. One decider at a time takes samples.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from decider.store.redis.redis_errors import translate_redis_errors
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.typed_json import from_json, to_json
+from shared.usage import NOTHING_USED, Usage
 
 LEASE_MS = 180_000
 """Time after which another decider takes the samples of one that does no more: two of them are missed."""
@@ -54,6 +55,7 @@ class FleetSample:
     files_replaced: int = 0
     files_written: int = 0
     backlog_bytes_done: int = 0
+    usage: Usage = NOTHING_USED
 
 
 class FleetHistory:

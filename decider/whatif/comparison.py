@@ -14,6 +14,7 @@ from decider.whatif.baselines import PEERS
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
 from decider.whatif.trace import CommitTrace
 from shared.policy.policy import GIB, MIB, Policy
+from shared.usage import Usage
 
 Tick = Callable[[str], None]
 """Receives what is replayed next: progress for people."""
@@ -59,6 +60,16 @@ class CostModel:
     def read_s(self, done: SimulationResult) -> float:
         """Return the core-seconds that readers spend on opening files."""
         return done.all_file_ms / MS_PER_HOUR * self.queries_per_hour * self.open_s
+
+    def writing(self, done: SimulationResult) -> Usage:
+        """Return what rewriting used; each job writes one file and its commit at least."""
+        rewritten = done.bytes_rewritten
+        return Usage(round(self.write_s(done) * 1000), rewritten, rewritten, done.files_replaced, 2 * done.jobs)
+
+    def reading(self, done: SimulationResult) -> Usage:
+        """Return what opening files used: a request for each file that a query opens."""
+        opens = round(done.all_file_ms / MS_PER_HOUR * self.queries_per_hour)
+        return Usage(core_ms=round(self.read_s(done) * 1000), reads=opens)
 
     def candidate(self, policy: Policy, done: SimulationResult) -> "Candidate":
         """Return a policy with its replay and what that cost."""

@@ -52,6 +52,8 @@ NOT_REPLAYED = {
     "job_order": _AT_ONCE,
     "max_concurrent_jobs": _AT_ONCE,
     "quota": _AT_ONCE,
+    "work_window": _AT_ONCE,
+    "window_work": _AT_ONCE,
 }
 """Fields of a policy that change nothing in a replay, and why."""
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { DeciderStatus, HistoryPoint, LayoutPointView } from '../src/api/schema';
+import type { DeciderStatus, FleetHistoryView, LayoutPointView } from '../src/api/schema';
 import { perHour } from '../src/views/overview/per-hour';
 import { workDone } from '../src/views/overview/work-done';
 import { parseLimit, sharesOf } from '../src/views/queue/shares';
@@ -40,11 +40,14 @@ describe('history', () => {
       savings: { amplification: { steady_write_amplification: null } },
     } as unknown as DeciderStatus;
     const none = { rewrites: 0, files_replaced: 0, files_written: 0, bytes_replaced: 0 };
-    const first = (commits: number) => ({ at: '2026-01-01T00:00:00Z', commits, ...none }) as HistoryPoint;
+    const first = (commits: number) => {
+      const point = { at: '2026-01-01T00:00:00Z', commits, ...none };
+      return { points: [point, point], used: { core_s: 90, cost: null } } as unknown as FleetHistoryView;
+    };
     const noon = Date.parse('2026-01-01T12:00:00Z');
     expect(workDone(status, first(8), noon)).toEqual([
       '138 files became 15.',
-      'In the last 12 h: 90 commits followed, 12 rewrites, 2 KiB read.',
+      'In the last 12 h: 90 commits followed, 12 rewrites, 2 KiB read, for 1 min 30 s of core time.',
     ]);
     expect(workDone(status, first(500), noon)[1]).toContain('Since the start: 98 commits');
     expect(workDone({ ...status, funnel: {} }, undefined, noon)[0]).toBe('No rewrite yet.');

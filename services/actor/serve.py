@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 
 import structlog
@@ -58,7 +59,7 @@ def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached
     heartbeat = Heartbeat(_queue(settings), settings.name, times, cancel=engines.cancel, announce=announce)
     actor = ActorContext(settings.name, heartbeat, _stop_on_signals(), draining, outage=outage)
     heartbeat.start()
-    of_slot = WorkerSettings(share=settings.share)
+    of_slot = WorkerSettings(share=settings.share, cores=Fraction(settings.cores) / settings.slots)
     workers = [Worker(engines, _queue(settings), actor, of_slot, reached) for _ in range(settings.slots)]
     failures: list[Exception] = []
     slots = [

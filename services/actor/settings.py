@@ -58,6 +58,10 @@ PARALLEL_GROUPS = "LAKEWRIGHT_PARALLEL_GROUPS"
 """File groups of one job that are written at once. Default 2: one group keeps one core busy. On a Spark cluster, its
 cores divided by LAKEWRIGHT_SLOTS; at most 8, because so many groups share a commit."""
 
+CORES = "LAKEWRIGHT_CORES"
+"""Cores that this actor occupies, with its Spark executors; core-seconds are counted by them, and its slots share them
+evenly. Default: all of this machine, as Spark uses without a cluster."""
+
 SELF_TEST_LOCATION = "LAKEWRIGHT_SELF_TEST_LOCATION"
 """Folder or location in an object store for the small table on which each actor tests the rewrite when it starts.
 Default: the actor's own disk. Set it where Spark's executors run on other machines: they have to write there, too."""
@@ -111,6 +115,7 @@ class ActorSettings:
     log_level: str
     spark_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     parallel_groups: int = 2
+    cores: float = 1.0
     self_test_location: str = ""
     boundary: Boundary = field(default_factory=Boundary)
     formats: FormatOptions = field(default_factory=FormatOptions)
@@ -143,6 +148,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         log_level=read(LOG_LEVEL, log_level_name, "info"),
         spark_options=read(SPARK_OPTIONS, parse_spark_options, no_options),
         parallel_groups=read(PARALLEL_GROUPS, number(int, 1, 8), 2),
+        cores=read(CORES, number(float, 0.01, 100_000), float(os.cpu_count() or 1)),
         self_test_location=read(SELF_TEST_LOCATION, canonical_location, ""),
         boundary=replace(boundary(environment), first_odd=first_odd),
         formats=format_options(environment),

@@ -134,6 +134,16 @@ def compactness(files: int, needed: int) -> str:
     return "as compact as it can be" if files == needed else f"{counted(files, 'file')}, {needed:,} would do"
 
 
+def used(usage: Mapping[str, Any]) -> str:
+    """Return what runs used, and what that costs where prices are set."""
+    cost = f"{usage['cost']} {usage['currency']}: " if usage["currency"] else ""
+    return (
+        f"{cost}{duration(usage['core_s'])} of core time, read {size(usage['bytes_read'])} in "
+        f"{counted(usage['reads'], 'request')}, wrote {size(usage['bytes_written'])} in "
+        f"{counted(usage['writes'], 'request')}"
+    )
+
+
 def backlog_of(amplification: Mapping[str, Any]) -> str:
     """Return how much of the existing files is still to be rewritten, once."""
     left, found = amplification["backlog_bytes_left"], amplification["backlog_bytes_found"]

@@ -4,9 +4,25 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from services.cli.render import Output, at, backlog_of, compactness, counted, duration, measured_runs, shown, size
+from services.cli.render import (
+    Output,
+    at,
+    backlog_of,
+    compactness,
+    counted,
+    duration,
+    measured_runs,
+    shown,
+    size,
+    used,
+)
 
-STATES = {"unread": "not read yet", "waiting": "waiting for an actor", "backing_off": "retrying"}
+STATES = {
+    "unread": "not read yet",
+    "waiting": "waiting for an actor",
+    "backing_off": "retrying",
+    "outside_window": "outside its window",
+}
 """Conditions of tables that people read in other words."""
 
 UNHEALTHY = frozenset({"refused", "failing", "invalid_properties", "disabled"})
@@ -198,10 +214,27 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "manual run": answer["manual_run"]["message"] if answer["manual_run"] else "-",
         "MERGE, UPDATE, DELETE": _contention(answer["write_contention"]),
         "predicted and measured": _calibration(answer["calibration"]),
+        "used by runs": used(answer["usage"]),
+        **_storage_cost(answer),
         "backlog": backlog_of(answer["amplification"]),
         "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
+        "work window": _window(answer["work_window"]),
         "counters": shown(answer["counters"]),
     }
+
+
+def _window(window: dict[str, Any] | None) -> str:
+    if window is None:
+        return "none: jobs start at any time"
+    change = at(window["changes_at"]) if window["changes_at"] else "an unknown time"
+    state = f"open until {change} UTC" if window["is_open"] else f"closed until {change} UTC"
+    return f"{state}, for {window['applies_to']} work: {window['windows']}"
+
+
+def _storage_cost(answer: dict[str, Any]) -> dict[str, str]:
+    if answer["storage_cost_per_month"] is None:
+        return {}
+    return {"stored for a month": f"{answer['storage_cost_per_month']} {answer['usage']['currency']}"}
 
 
 def _contention(busy: list[dict[str, Any]]) -> str:

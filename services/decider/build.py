@@ -137,6 +137,7 @@ def build_http(settings: DeciderSettings) -> HttpServices:
             credentials=settings.access.credentials,
             webhook_origins=settings.access.webhook_origins,
             bucket_locations={bucket: canonical_location(uri) for bucket, uri in settings.locations.buckets.items()},
+            prices=settings.tracking.prices,
         )
     )
 

@@ -28,6 +28,7 @@ from decider.background.sqs_consumer import SqsConsumer
 from decider.background.sweep import Sweep
 from decider.background.tables_file_sync import TablesFile, TablesFileSync
 from decider.background.timer_runner import TimerRunner
+from decider.background.work_windows import WorkWindowTimes
 from decider.declared.table_declarations import TableDeclarations
 from decider.declared.tables_file import TablesFileReader
 from decider.events.kafka_topics import KafkaTopics
@@ -152,6 +153,7 @@ def _queue_tasks(queue: QueueServices) -> dict[str, BackgroundTask]:
         "slot_count": SlotCount(queue.admin, queue.actors.slots),
         "aof_rewrite": AofRewrite(queue.admin),
         "library_cleanup": LibraryCleanup(queue.admin),
+        "work_windows": WorkWindowTimes(queue.executor),
     }
 
 

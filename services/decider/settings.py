@@ -34,6 +34,7 @@ from services.settings import (
     MAX_CONNECTIONS,
     OPTIMIZATIONS,
     POLICY,
+    PRICES,
     QUEUE,
     REDIS_URL,
     REQUEST_TIMEOUT_S,
@@ -66,6 +67,7 @@ from shared.paths.locations import canonical_location
 from shared.paths.store_options import StoreOptions
 from shared.policy.policy import Policy, PolicyLayer, apply
 from shared.policy.properties import as_properties, read_properties
+from shared.prices import Prices, parse_prices
 from shared.queue.limits import require_name
 
 _MAX_PORT = 65_535
@@ -136,7 +138,7 @@ class LocationSettings:
 class TrackingSettings:
     """Policy defaults of the service and of tenants, and seconds between two sweeps and two drift checks.
 
-    advice_cpu: share of one core for advice; 0: none is made.
+    advice_cpu: share of one core for advice; 0: none is made. prices: of what runs use, None without any.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -144,6 +146,7 @@ class TrackingSettings:
     sweep_s: float = 300.0
     drift_s: float = 3_600.0
     advice_cpu: float = 0.1
+    prices: Prices | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +300,7 @@ def _tracking(read: EnvironmentReader) -> TrackingSettings:
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
         advice_cpu=read(ADVICE_CPU, number(float, 0, 1), defaults.advice_cpu),
+        prices=read(PRICES, parse_prices, None),
     )
 
 

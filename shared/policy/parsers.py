@@ -12,6 +12,7 @@ from typing import Any
 
 from shared.policy.partition_filter import parse_filter
 from shared.policy.row_order import parse_sort_columns
+from shared.policy.work_windows import parse_work_windows
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -129,6 +130,14 @@ def parse_ms(text: str) -> int:
     if match is None or not span_ms or (Fraction(match[1]) * span_ms).denominator != 1:
         raise ValueError("expected a time with its unit such as 250ms, 30s, 15min or 6h")
     return int(Fraction(match[1]) * span_ms)
+
+
+def work_windows(text: str) -> str | None:
+    """Read work windows, which are kept as they were written; `none` is None."""
+    if text.strip().lower() == "none":
+        return None
+    parse_work_windows(text)
+    return " ".join(text.split())
 
 
 def boolean(text: str) -> bool:

@@ -44,6 +44,13 @@ class JobOrder(StrEnum):
     BALANCED = "balanced"
 
 
+class WindowWork(StrEnum):
+    """Jobs that wait for the work window: all, or heavy ones, which are all but merges of small files and metadata."""
+
+    ALL = "all"
+    HEAVY = "heavy"
+
+
 class DmlPolicy(StrEnum):
     """Treatment of partitions that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
 
@@ -97,7 +104,7 @@ class KeyScope(StrEnum):
     PARTITION = "partition"
 
 
-_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue")
+_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue", "work_window", "window_work")
 QUEUEING = frozenset({"priority", "job_order", "read_weight", "max_job_wait_s", *_LIMITS})
 """Fields of a policy that bear on the queue alone, and not on what is counted or planned: a change of their values
 applies to jobs that are queued from then on, and to a table's limits at once."""
@@ -132,6 +139,8 @@ class Policy:
     max_concurrent_jobs: int | None = None
     quota: Fraction | None = None
     queue: str = "default"
+    work_window: str | None = None
+    window_work: WindowWork = WindowWork.ALL
     dml_policy: DmlPolicy = DmlPolicy.DEFER
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO

@@ -17,6 +17,7 @@ from shared.policy.policy import (
     Priority,
     Proofread,
     RowGroupCopy,
+    WindowWork,
 )
 from shared.policy.property import Property
 
@@ -190,6 +191,20 @@ PROPERTIES: tuple[Property, ...] = (
         spelled.choice(JobOrder),
         "benefit",
         "which of a tenant's jobs goes first: benefit (most per cost) or balanced (of the table rewritten longest ago)",
+    ),
+    Property(
+        "window",
+        spelled.work_windows,
+        "none",
+        "when jobs may start, such as Mon-Fri 20:00-06:00 Europe/Berlin; several are separated by semicolons; or none",
+        policy_field="work_window",
+    ),
+    Property(
+        "window-applies-to",
+        spelled.choice(WindowWork),
+        "all",
+        "which jobs wait for the window: all, or heavy (all but merges of small files and of metadata)",
+        policy_field="window_work",
     ),
     Property(
         "max-concurrent-jobs",

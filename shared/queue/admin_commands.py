@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shared.errors import InvalidInput
 from shared.queue import decode, keys
 from shared.queue.command import Command
-from shared.queue.limits import require_name, require_range
+from shared.queue.limits import MAX_WINDOW_BYTES, require_bytes, require_name, require_range
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Band, JobId, MoveOutcome, Scope
 
@@ -88,6 +88,16 @@ def set_limit(queue: str, scope: Scope, name: str, limit: SlotLimit | SlotQuota 
         case SlotQuota(percent):  # pragma: no branch - mypy proves that there is no other limit
             text = f"{percent}%"
     return Command(ScriptName.LIMIT, _keys(queue), (scope.value, name, text), decode.nothing)
+
+
+def set_window(queue: str, table: str, window: str, *, expected: str = "") -> Command[bool]:
+    """Set the work window of a table, as `work_windows.window_text` writes it; empty for none.
+
+    expected: window that the table must have for a change; empty for any. Returns whether it was set.
+    """
+    require_name(table, "table")
+    require_bytes(window, "window", MAX_WINDOW_BYTES)
+    return Command(ScriptName.WINDOW, _keys(queue), (table, window, expected), decode.flag)
 
 
 def pause(queue: str, scope: Scope, name: str = "", *, paused: bool = True) -> Command[None]:

@@ -265,7 +265,7 @@ def _request_args(request: JobRequest) -> tuple[str | int, ...]:
         *(request.id, key.table, key.partition, key.kind),
         *(request.tenant, int(request.band), request.priority, request.cost_bytes),
         *(request.version, request.payload, wait.quiet_ms, wait.max_delay_ms, request.precedence, request.extent),
-        request.trace,
+        *(request.trace, int(request.any_time)),
     )
 
 

@@ -130,6 +130,11 @@ def nothing(_raw: Any) -> None:
     """Read a reply that only confirms that the script ran."""
 
 
+def flag(raw: Any) -> bool:
+    """Read 1 or 0."""
+    return int(raw) == 1
+
+
 def configured(raw: Any) -> None:
     """Read 1, or the back-off's {base, cap} that contradict each other."""
     if isinstance(raw, list):
@@ -183,6 +188,7 @@ def job_view(raw: Any) -> JobView | None:
         error=fields.get("error"),
         pending_version=int(fields["d_version"]) if "d_version" in fields else None,
         engine_crashes=int(fields.get("crashes", 0)),
+        opens_ms=int(fields["opens"]) if state is JobState.DELAYED and fields.get("why") == "window" else None,
     )
 
 

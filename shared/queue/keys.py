@@ -188,6 +188,11 @@ def refusing_tables(queue: str) -> str:
     return prefix(queue) + "refusing"
 
 
+def work_windows(queue: str) -> str:
+    """Hash: table to its work window, as `work_windows.window_text` writes it; none is absent."""
+    return prefix(queue) + "windows"
+
+
 def ledger(queue: str, table: str) -> str:
     """Capped stream: decisions and what became of them."""
     return f"{prefix(queue)}led:{table}"
@@ -331,7 +336,7 @@ def read_filters(table: str) -> str:
 
 
 def owned_queue_limits(queue: str) -> str:
-    """Hash: table to its limits in this queue (`limit weight`) that a property may have set."""
+    """Hash: table to its limits in this queue (`limit weight window`) that a property may have set."""
     return f"lw:queue-limits:{queue}"
 
 
@@ -368,7 +373,7 @@ def history_lease(queue: str) -> str:
 def shared_types(queue: str) -> dict[str, KeyType]:
     """Return the types of the keys that all tables of a queue share: one of another type stops everything."""
     hashes = (TABLES, TABLE_NAMES, REMOVED_TABLES, REFUSED_TABLES, ADVICE, ANALYZED_TABLES, DISMISSED_ADVICE, DISCOVERY)
-    own_hashes = (config, virtual_times, in_flight, counters, owned_queue_limits, administered)
+    own_hashes = (config, virtual_times, in_flight, counters, owned_queue_limits, administered, work_windows)
     own_zsets = (queued, leases, delayed, quarantined, changed_tables, due_tables)
     return {
         **dict.fromkeys((*hashes, *(key(queue) for key in own_hashes)), KeyType.HASH),

@@ -101,6 +101,9 @@ MAX_RESULT_BYTES = 64 * 1024
 MAX_REFUSALS_BYTES = 64 * 1024
 """Limit for the refused files of a partition: more than `partition_refusals.MAX_BYTES`, which bounds them."""
 
+MAX_WINDOW_BYTES = 16 * 1024
+"""A work window: its text, and the times of two weeks."""
+
 MAX_ERROR_CHARS = 2_000
 """An error message is cut here, so that a stack trace cannot fill the store."""
 

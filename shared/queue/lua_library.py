@@ -54,6 +54,7 @@ class ScriptName(StrEnum):
     REQUEUE = "requeue"
     VIEW = "view"
     WEIGHT = "weight"
+    WINDOW = "window"
 
 
 class ScriptLibrary:

@@ -118,6 +118,7 @@ class JobRequest:
     `precedence` ranks requests of one version that were made under different conditions: a person's before an event's.
     `extent` is the amount of work: a request for more is not lost in a newer one for less, nor satisfied by a run for
     less.
+    `any_time`: it may start outside of the table's work window; a merged job may if one of its requests may.
     `trace`: context of the trace that led to it, a W3C `traceparent`; the job keeps its newest requests' traces.
     """
 
@@ -132,6 +133,7 @@ class JobRequest:
     precedence: int = 0
     extent: int = 0
     trace: str = ""
+    any_time: bool = False
 
     def __post_init__(self) -> None:
         require_name(self.tenant, "tenant")
@@ -258,6 +260,7 @@ class StopReason(StrEnum):
 
     CANCEL = "cancel"
     PREEMPT = "preempt"
+    WINDOW = "window"
 
 
 @dataclass(frozen=True, slots=True)

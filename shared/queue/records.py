@@ -10,6 +10,7 @@ class JobView:
     """Everything there is to know of one job, for reading only.
 
     `ready_at_ms` is set while delayed or quarantined; worker, lease, start, progress and stop while leased.
+    `opens_ms`: when the work window opens for which it waits, None if it waits for none.
     `pending_version` is the newest version that requested the partition while the job ran.
     """
 
@@ -32,6 +33,7 @@ class JobView:
     started_ms: int | None = None
     progress: str | None = None
     stop: StopReason | None = None
+    opens_ms: int | None = None
     error: str | None = None
     pending_version: int | None = None
     engine_crashes: int = 0

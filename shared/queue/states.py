@@ -21,7 +21,8 @@ Transition = tuple[JobState | None, JobState | None]
 _REQUESTED = dict.fromkeys((ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE), "requested")
 _DEBOUNCED = dict.fromkeys(_REQUESTED, "requested with a debounce")
 _SOONER = dict.fromkeys(_REQUESTED, "a further request has a shorter delay")
-_READY = "the delay is over, or the claiming actor can run what was set aside"
+_READY = "the delay is over, or the claiming actor can run what was set aside, or the work window is open"
+_HELD = "set aside: the claiming actor cannot run it, or its table's work window is closed"
 _BY_HAND = dict.fromkeys((ScriptName.EXPEDITE, ScriptName.REQUEUE), "on demand")
 
 TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(
@@ -29,7 +30,7 @@ TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(
         (None, JobState.QUEUED): _REQUESTED,
         (None, JobState.DELAYED): _DEBOUNCED,
         (JobState.QUEUED, JobState.LEASED): {ScriptName.CLAIM: "handed to a worker"},
-        (JobState.QUEUED, JobState.DELAYED): {ScriptName.CLAIM: "set aside: the claiming actor cannot run it"},
+        (JobState.QUEUED, JobState.DELAYED): {ScriptName.CLAIM: _HELD},
         (JobState.QUEUED, None): {ScriptName.CANCEL: "cancelled"},
         (JobState.DELAYED, JobState.QUEUED): {**_SOONER, ScriptName.CLAIM: _READY, **_BY_HAND},
         (JobState.DELAYED, None): {ScriptName.CANCEL: "cancelled"},

@@ -6,6 +6,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 
 def keep(figures: Any, file: Path | None) -> None:
     """Write figures to the file that `--json` names, if it names one."""
@@ -20,3 +22,17 @@ def machine() -> dict[str, Any]:
         f"Python {platform.python_version()}",
         "load_average_at_start": round(os.getloadavg()[0], 2),
     }
+
+
+def cpu_s(*processes: psutil.Process) -> float:
+    """Return the CPU seconds that processes have used."""
+    return float(sum(times.user + times.system for times in (one.cpu_times() for one in processes)))
+
+
+def tree_cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process and of those that it has started; 0 if it is gone."""
+    try:
+        first = psutil.Process(pid)
+        return cpu_s(first, *first.children(recursive=True))
+    except psutil.NoSuchProcess:
+        return 0.0

@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import psutil
 
-from tests.bench.machine import keep, machine
+from tests.bench.machine import cpu_s, keep, machine
 from tests.support import spark_events
 from tests.support.large_files import linked, written
 from tests.support.redis_server import RedisServer
@@ -120,10 +120,10 @@ class Bench:
         path = self._world.stack.tables / f"bench-{self._tables}"
         table = linked(self._files.source, path, files=groups * self._files.of_group)
         executors = self._world.cluster.executors()
-        before_s = [cpu_s(driver), cpu_s(executors)]
+        before_s = [cpu_s(*driver), cpu_s(*executors)]
         self._world.register(table, row_group_copy=WAYS[way], target_file_size=self._files.target)
         until(f"{groups} groups are {way}", lambda: self._world.is_done(table), seconds=LONGEST_S)
-        used_s = [cpu_s(driver), cpu_s(executors)]
+        used_s = [cpu_s(*driver), cpu_s(*executors)]
         (run,) = self._world.runs(table)
         measured = run["measured"]
         done = measured.get("groups_copied" if way == "copied" else "encoded_switched_off")
@@ -143,11 +143,6 @@ class Bench:
         )
         print(f"  {len(executors)} executors, {groups} groups {way}: {cost}", flush=True)
         return cost
-
-
-def cpu_s(processes: Sequence[psutil.Process]) -> float:
-    """Return the CPU seconds that processes have used."""
-    return sum(times.user + times.system for times in (one.cpu_times() for one in processes))
 
 
 def seconds_between(first: str, last: str) -> float:

@@ -19,7 +19,7 @@ from tests.iceberg_stress.check import TableCheck
 from tests.iceberg_stress.readers import readers
 from tests.iceberg_stress.world import DISTURB_EVERY_S, World
 from tests.iceberg_stress.writers import JavaSteps, Ledger, Permitted, PyicebergSteps, SparkSteps, Writer
-from tests.support.iceberg_rest_lake import OURS, RestLake, rest_lake
+from tests.support.iceberg_rest_lake import OURS, RestLake, rest_lake, spark_conf
 from tests.support.redis_server import RedisServer
 from tests.support.spark_session import start_spark, stop_spark
 from tests.support.time_limits import scaled
@@ -83,7 +83,7 @@ class Stress:
             rest_lake(folder / "lake", self._options.server) as lake,
             _spark(folder / "spark") as spark,
         ):
-            conf = _catalog_conf(lake)
+            conf = spark_conf(lake.options)
             for name, value in conf.items():
                 spark.conf.set(name, value)
             self._create(spark, lake)
@@ -201,17 +201,6 @@ def _load(spark: SparkSession, lake: RestLake, name: str) -> JavaTable:
 def _rewrites(lake: RestLake, name: str) -> int:
     snapshots = lake.catalog.load_table(f"db.{name}").metadata.snapshots
     return sum(one.summary is not None and one.summary.operation is Operation.REPLACE for one in snapshots)
-
-
-def _catalog_conf(lake: RestLake) -> dict[str, str]:
-    conf = {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "rest",
-        ".uri": lake.uri,
-        ".token": lake.options["token"],
-        ".cache-enabled": "false",
-    }
-    return {f"spark.sql.catalog.lake{name}": value for name, value in conf.items()}
 
 
 @contextmanager

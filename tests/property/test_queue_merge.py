@@ -17,7 +17,7 @@ from tests.support.queue_state import emptied
 pytestmark = pytest.mark.redis
 
 MIB = 1 << 20
-REQUEST = (b"tenant", b"band", b"prio", b"cost", b"version", b"payload", b"extent", b"first_ms")
+REQUEST = (b"tenant", b"band", b"prio", b"cost", b"version", b"payload", b"extent", b"any_time", b"first_ms")
 KEY = JobKey("t", "{}", "compact")
 
 requests = st.builds(
@@ -31,6 +31,7 @@ requests = st.builds(
     payload=st.sampled_from(["", "a", "ab", "B", "ä", "{}"]),
     precedence=st.integers(0, 2),
     extent=st.integers(0, 2),
+    any_time=st.booleans(),
     debounce=st.sampled_from([Debounce(), Debounce(0, 9), Debounce(3, 5), Debounce(4, 7)]),
 )
 
@@ -65,7 +66,7 @@ def test_order_and_repetition_of_requests_change_nothing(
     found = merged(queue, specs, while_running=while_running)
     assert merged(queue, other, while_running=while_running) == found
     top = max(specs, key=lambda spec: (spec.version, spec.precedence, *texts(spec), spec.cost_bytes))
-    assert found[:7] == (
+    assert found[:8] == (
         top.tenant.encode(),
         b"%d" % min(spec.band for spec in specs),
         b"%d" % min(spec.priority for spec in specs),
@@ -73,17 +74,18 @@ def test_order_and_repetition_of_requests_change_nothing(
         b"%d" % top.version,
         top.payload.encode(),
         b"%d" % max(spec.extent for spec in specs),
+        b"%d" % max(spec.any_time for spec in specs),
     )
     if while_running:
-        assert found[8:] == (
+        assert found[9:] == (
             b"%d" % min(spec.debounce.quiet_ms for spec in specs),
             b"%d" % min(spec.debounce.max_delay_ms for spec in specs),
         )
     elif all(spec.debounce.quiet_ms and spec.debounce.max_delay_ms for spec in specs):
         least = min(ms for spec in specs for ms in (spec.debounce.quiet_ms, spec.debounce.max_delay_ms))
-        assert found[8] == int(found[7]) + least
+        assert found[9] == int(found[8]) + least
     else:
-        assert found[8] is None
+        assert found[9] is None
 
 
 @settings(max_examples=60)

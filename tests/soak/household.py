@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from actor.queue_executor import SyncQueueExecutor, connect
 from services.paths import ivy_dir
 from shared.queue import commands
-from tests.soak.tables import TABLES
+from tests.soak.tables import TABLES, TableSpec
 from tests.support.stack import Process, Stack
 from tests.support.waiting import until
 
@@ -51,6 +51,7 @@ class Household:
     with_lakewright: bool
     writer_options: tuple[str, ...] = ()
     older: Path | None = None
+    specs: Sequence[TableSpec] = TABLES
     running: dict[str, Process] = field(default_factory=dict)
     ended: Counter[str] = field(default_factory=Counter)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -67,7 +68,7 @@ class Household:
             return
         self.start_decider()
         SyncQueueExecutor(connect(self.stack.redis.url), "default").run(commands.configure("default", QUEUE_SETTINGS))
-        for spec in TABLES:
+        for spec in self.specs:
             body = {"location": (self.stack.tables / spec.place).as_uri(), "name": f"soak.{spec.name}"}
             self.stack.post("/v1/tables", body).raise_for_status()
         for name in AT_FIRST:

@@ -6,8 +6,9 @@ snapshot isolation allows; what else came in between the engine must have refuse
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from tests.soak.log import Commit
 from tests.soak.operations import Action, Operation
@@ -32,19 +33,23 @@ class _History:
 
 @dataclass(slots=True)
 class Model:
-    """The rows of one table by version. `problems`: what no sequence of the writers' operations explains."""
+    """The rows of one table by version. `problems`: what no sequence of the writers' operations explains.
+
+    `is_rewrite`: whether a commit is a compactor's, which changes no rows.
+    """
 
     table: str
+    is_rewrite: Callable[[Commit], bool] = attrgetter("ours")
     version: int = -1
     problems: list[str] = field(default_factory=list)
     found: dict[str, int] = field(default_factory=dict)
     _ids: dict[int, _History] = field(default_factory=dict)
 
     def replay(self, commits: Iterable[Commit], operations: Mapping[str, Operation]) -> None:
-        """Apply the next commits; those of ours change nothing."""
+        """Apply the next commits; rewrites change nothing."""
         for commit in commits:
             self.version = commit.version
-            if commit.ours or commit.version == 0:
+            if self.is_rewrite(commit) or commit.version == 0:
                 continue
             operation = operations.get(commit.nonce)
             if operation is None or operation.table != self.table:

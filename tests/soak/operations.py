@@ -118,15 +118,16 @@ class View:
 class Chooser:
     """Makes up operations from a seed; ids are never used twice, so `first_id` belongs to one writer alone."""
 
-    def __init__(self, rng: Random, name: str, first_id: int) -> None:
+    def __init__(self, rng: Random, name: str, first_id: int, leave_out: Sequence[Action] = ()) -> None:
         self._rng = rng
+        self._weights = {action: weight for action, weight in WEIGHTS.items() if action not in leave_out}
         self._name = name
         self._next_id = first_id
         self._made = 0
 
     def action(self) -> Action:
         """Choose what to do next."""
-        return self._rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        return self._rng.choices(list(self._weights), list(self._weights.values()))[0]
 
     def table(self, among: Sequence[TableSpec]) -> TableSpec:
         """Choose where."""

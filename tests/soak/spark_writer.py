@@ -200,12 +200,13 @@ def main() -> None:
     )
     ivy = Path(os.environ.get("LAKEWRIGHT_IVY_DIR", ROOT / ".cache" / "ivy"))
     chosen = collector_options(os.environ)
-    settings = SparkSettings(work, ivy, master="local[1]", driver_memory="768m", collector=chosen, extra=SETTINGS)
+    extra = SETTINGS | dict(one.split("=", 1) for one in options.spark_conf)
+    settings = SparkSettings(work, ivy, master="local[1]", driver_memory="768m", collector=chosen, extra=extra)
     spark = build_session(settings, java_home=find_java(search).path)
     spark.conf.set(_ANY_VERSION, "false")
     engine = SparkEngine(spark, options)
     for spec in TABLES:
-        if not spec.deltalake:
+        if not spec.deltalake and options.writes_to(spec):
             engine.create(spec)
     (options.folder / f"{options.name}.ready").touch()
     write(engine, options, between=lambda: answer(engine, requests))

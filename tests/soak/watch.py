@@ -2,15 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from tests.soak.checker import Difference, compare
 from tests.soak.journal import Journals
-from tests.soak.log import TableLog
+from tests.soak.log import Commit, TableLog
 from tests.soak.model import Model
 from tests.soak.readers import Reader, readers_of
 from tests.soak.tables import EDGES, TABLES, TableSpec
@@ -26,11 +27,17 @@ ERROR_CHARS = 400
 
 @dataclass(slots=True)
 class Watch:
-    """What is known of all tables. `checks`: comparisons made, by reader; `differences`: those that found something."""
+    """What is known of all tables. `checks`: comparisons made, by reader; `differences`: those that found something.
+
+    `has_spark`: whether Spark's process answers, too.
+    """
 
     tables: Path
     folder: Path
     journals: Journals
+    specs: Sequence[TableSpec] = TABLES
+    is_rewrite: Callable[[Commit], bool] = attrgetter("ours")
+    has_spark: bool = True
     logs: dict[str, TableLog] = field(default_factory=dict)
     models: dict[str, Model] = field(default_factory=dict)
     checks: Counter[str] = field(default_factory=Counter)
@@ -41,9 +48,9 @@ class Watch:
 
     def __post_init__(self) -> None:
         (self.folder / "requests").mkdir()
-        for spec in TABLES:
+        for spec in self.specs:
             self.logs[spec.name] = TableLog(self.tables / spec.place)
-            self.models[spec.name] = Model(spec.name)
+            self.models[spec.name] = Model(spec.name, self.is_rewrite)
 
     def refresh(self, spec: TableSpec) -> int:
         """Replay a table up to its newest version, and return that."""
@@ -55,11 +62,11 @@ class Watch:
 
     def check_one(self, random: Random) -> None:
         """Compare one reader on one table at its newest version, perhaps with a filter."""
-        spec = random.choice(TABLES)
+        spec = random.choice(self.specs)
         since = LATEST if random.random() < 0.3 else None
         version = self.refresh(spec)
         readers = readers_of(spec)
-        name = random.choice([*readers, "Spark"])
+        name = random.choice([*readers, *(["Spark"] if self.has_spark else [])])
         if name == "Spark":
             self.ask_spark(spec, version, since)
         else:

@@ -44,7 +44,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WriterOptions:
-    """What a writer is told. `events_url` empty: it tells no one."""
+    """What a writer is told. `events_url` empty: it tells no one; `only` empty: it writes to all tables."""
 
     name: str
     tables: Path
@@ -54,6 +54,13 @@ class WriterOptions:
     first_id: int
     pause_s: float
     spark_writes_everywhere: bool
+    only: Sequence[str]
+    leave_out: Sequence[Action]
+    spark_conf: Sequence[str]
+
+    def writes_to(self, spec: TableSpec) -> bool:
+        """Whether a table is to be written to."""
+        return not self.only or spec.name in self.only
 
 
 def parse_options() -> WriterOptions:
@@ -67,19 +74,23 @@ def parse_options() -> WriterOptions:
     parser.add_argument("--first-id", type=int, required=True)
     parser.add_argument("--pause-s", type=float, required=True, help="between two operations")
     parser.add_argument("--spark-writes-everywhere", action="store_true")
+    parser.add_argument("--only", nargs="*", default=[], help="names of the tables to write to")
+    parser.add_argument("--leave-out", nargs="*", default=[], type=Action, help="operations that it never does")
+    parser.add_argument("--spark-conf", nargs="*", default=[], help="NAME=VALUE for Spark's session")
     return WriterOptions(**vars(parser.parse_args()))
 
 
 def write(engine: Engine, options: WriterOptions, between: Callable[[], None] = lambda: None) -> None:
     """Write until `stop` appears in the folder; `between` is called before each operation."""
     rng = Random(options.seed)
-    chooser = Chooser(rng, f"{options.name}-{options.seed}", options.first_id)
+    chooser = Chooser(rng, f"{options.name}-{options.seed}", options.first_id, options.leave_out)
+    tables = [spec for spec in engine.tables() if options.writes_to(spec)]
     journal = Journal(options.folder / f"{options.name}-{options.seed}.journal")
     stop = options.folder / "stop"
     while not stop.exists():
         between()
         time.sleep(rng.uniform(0.5, 1.5) * options.pause_s)
-        spec, action = chooser.table(engine.tables()), chooser.action()
+        spec, action = chooser.table(tables), chooser.action()
         try:
             operation = chooser.choose(spec, action, engine.view(spec, action), engine.partitions(spec))
         except Exception as problem:  # noqa: BLE001 - a table may be unreadable for a moment, on a full disk say

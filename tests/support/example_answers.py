@@ -93,6 +93,8 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "conditions": ({"waiting": 1},),
         "confirm": ("sales.orders",),
         "counters": ({"commits": 42, "pruned_by_levels": 37},),
+        "cost": ("0.031250",),
+        "currency": ("USD",),
         "custom": (None,),
         "damaged": ([],),
         "decision": ("skip",),
@@ -146,6 +148,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "paths": ([_FILE],),
         "policy_version": ("9ad1c2f0",),
         "paused": (None,),
+        "prices": (None,),
         "predicted": ({"files_replaced": 12, "files_removed": 11, "bytes": 12_582_912},),
         "problem": ("",),
         "problems": ([],),
@@ -171,6 +174,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "since": ("2026-01-01T14:03:00Z",),
         "source": ("default",),
         "state": ("running",),
+        "storage_cost_per_month": ("1.250000",),
         "statement": (
             "ALTER TABLE delta.`s3://lake/sales/orders` SET TBLPROPERTIES ('lakewright.target-file-size' = '256MiB')",
         ),
@@ -193,6 +197,10 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "value": (134_217_728, "1e3x"),
         "version": (41, "0.1.0"),
         "versions": ([120, 520], {"lakewright": "0.1.0", "spark": "4.1.4", "delta": "4.4.0", "java": "17.0.13"}),
+        "read_cost": (None,),
+        "write_cost": (None,),
+        "may_start_at": (None,),
+        "work_window": (None,),
         "write_id": (f"{_JOB}/812/1",),
     }
 )

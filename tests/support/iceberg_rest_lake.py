@@ -1,7 +1,7 @@
 """A running REST catalog with one table, and a client of it: our small server, or Iceberg's own behind a gateway."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +88,13 @@ class RestLake:
 
     def files(self) -> int:
         return len(list(self.catalog.load_table("db.t").scan().plan_files()))
+
+
+def spark_conf(options: Mapping[str, str]) -> dict[str, str]:
+    """Return Spark's settings for the catalog `lake` with the options of a client."""
+    conf = {"": "org.apache.iceberg.spark.SparkCatalog", ".cache-enabled": "false"}
+    conf |= {f".{name}": value for name, value in options.items()}
+    return {f"spark.sql.catalog.lake{name}": value for name, value in conf.items()}
 
 
 @contextmanager

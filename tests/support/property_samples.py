@@ -14,6 +14,7 @@ from shared.policy.policy import (
     Priority,
     Proofread,
     RowGroupCopy,
+    WindowWork,
 )
 
 GOOD: list[tuple[str, str, str, object]] = [
@@ -59,6 +60,9 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.weight", "2.5", "weight", Fraction(5, 2)),
     ("lakewright.read-weight", "40", "read_weight", Fraction(40)),
     ("lakewright.job-order", "balanced", "job_order", JobOrder.BALANCED),
+    ("lakewright.window", "sat-sun 0:00-24:00 UTC", "work_window", "sat-sun 0:00-24:00 UTC"),
+    ("lakewright.window", "none", "work_window", None),
+    ("lakewright.window-applies-to", "heavy", "window_work", WindowWork.HEAVY),
     ("lakewright.max-concurrent-jobs", "3", "max_concurrent_jobs", 3),
     ("lakewright.max-concurrent-jobs", "off", "max_concurrent_jobs", None),
     ("lakewright.quota", "0.1", "quota", Fraction(1, 10)),

@@ -205,4 +205,5 @@ def _request(stored: dict[str, str], mark: str) -> StoredRequest:
         int(stored[f"{mark}first_ms"]),
         int(stored.get(f"{mark}precedence", 0)),
         int(stored.get(f"{mark}extent", 0)),
+        stored.get(f"{mark}any_time") == "1",
     )

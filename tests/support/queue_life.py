@@ -50,6 +50,7 @@ specs = st.builds(
     debounce=st.sampled_from([Debounce(), Debounce(), Debounce(5_000, 8_000)]),
     precedence=st.sampled_from([0, 0, 1]),
     extent=st.sampled_from([0, 0, 1]),
+    any_time=st.sampled_from([False, False, True]),
 )
 
 

@@ -44,6 +44,7 @@ class StoredRequest:
     t0_ms: int
     precedence: int = 0
     extent: int = 0
+    any_time: bool = False
 
     def merged(self, other: "StoredRequest") -> "StoredRequest":
         def rank(request: StoredRequest) -> tuple[int, int, bytes, bytes, int]:
@@ -61,6 +62,7 @@ class StoredRequest:
             priority=min(self.priority, other.priority),
             t0_ms=min(self.t0_ms, other.t0_ms),
             extent=max(self.extent, other.extent),
+            any_time=self.any_time or other.any_time,
         )
 
 
@@ -110,6 +112,7 @@ class QueueModel:
             *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.payload, self.now_ms),
             precedence=spec.precedence,
             extent=spec.extent,
+            any_time=spec.any_time,
         )
         self._forget_debts()
         job = self.jobs.get(spec.id)
@@ -285,7 +288,7 @@ class QueueModel:
         job = self.jobs[job_id]
         if job.state is JobState.LEASED:
             return
-        job.request = replace(job.request, band=min(job.request.band, band), priority=0)
+        job.request = replace(job.request, band=min(job.request.band, band), priority=0, any_time=True)
         self._queue(job)
 
     def requeue(self, job_id: JobId) -> None:

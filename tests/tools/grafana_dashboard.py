@@ -83,6 +83,18 @@ PANELS = (
         "cps",
         (("{{stage}}", FUNNEL % "partitions_touched|pruned_by_entropy|pruned_by_levels|enqueued|disabled|refused"),),
     ),
+    Panel(
+        "Core time of runs",
+        "Core-seconds per second: cores that runs occupy.",
+        "short",
+        (("cores", "max(rate(lakewright_core_seconds_total[$__rate_interval]))"),),
+    ),
+    Panel(
+        "Cost of runs",
+        "Per day, at the prices that are set; none without.",
+        "none",
+        (("{{currency}}", "max by (currency) (increase(lakewright_cost_total[1d]))"),),
+    ),
     Panel("Jobs", "Jobs by state.", "short", (("{{state}}", "max by (state) (lakewright_jobs)"),)),
     Panel(
         "Oldest wait",

@@ -102,11 +102,12 @@ def test_the_extra_of_a_service_brings_all_that_it_imports(service: str) -> None
     assert missing == {}
 
 
-def test_a_version_without_hashes_in_a_lock_has_them_in_the_locked_environment() -> None:
+@pytest.mark.parametrize("lock", ["tests/interop/engines.lock", "tests/jepsen/engines.lock"])
+def test_a_version_without_hashes_in_a_lock_has_them_in_the_locked_environment(lock: str) -> None:
     heads = re.compile(r"^(\w\S+==\S+)(.*)$", re.MULTILINE)
     others, locked = (
         {version: rest.endswith("\\") for version, rest in heads.findall((ROOT / name).read_text())}
-        for name in ("tests/interop/engines.lock", "requirements.lock")
+        for name in (lock, "requirements.lock")
     )
     bare = {version for version, has_hashes in others.items() if not has_hashes}
     assert bare == others.keys() & locked.keys()

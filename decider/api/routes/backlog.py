@@ -17,8 +17,8 @@ class QueueBacklog(ResponseModel):
     """Predicted work of the queue; 0 exactly if no job that an actor could run waits, and none runs."""
 
     jobs: int = Field(
-        description="Jobs that wait for an actor or run; paused and delayed ones are left out, and so are jobs of the "
-        "archives where no other job waits or runs."
+        description="Jobs that wait for an actor or run; paused and delayed ones, and those outside of a work window, "
+        "are left out, and so are jobs of the archives where no other job waits or runs."
     )
     running: int = Field(description="Jobs that run.")
     work_s: int = Field(description="Predicted seconds that all of them take one slot; the value to scale actors by.")

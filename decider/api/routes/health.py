@@ -94,6 +94,7 @@ async def metrics(tables: Tables, requests: Requests, operations: Operations, ht
         inbox_oldest_s=requests.refresh_queue.oldest_wait_s,
         object_reads={str(kind): count for kind, count in operations.read_meter.counts.items()},
         funnel=health.funnel,
+        prices=http.settings.prices,
         unserved=health.unserved,
         background=probes.background.health,
         registry=None if tables.sources.saved is None else tables.sources.saved.status(),

@@ -7,12 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from decider.api.dependencies import Operations, Queue
+from decider.api.dependencies import Http, Operations, Queue
 from decider.api.openapi import failures
 from decider.api.routes.status import amplification
+from decider.api.usage_view import UsageView, usage_view
 from decider.store.fleet_history import KEPT, FleetSample, SampleStep
 from decider.store.stored_values import moment
 from decider.web.base_model import Moment, ResponseModel, read_from
+from shared.usage import NOTHING_USED
 
 router = APIRouter(prefix="/v1/history", tags=["status"])
 
@@ -64,12 +66,14 @@ class FleetHistoryView(ResponseModel):
 
     points: tuple[HistoryPoint, ...] = Field(description="Points, oldest first; none for times without a decider.")
     backlog: BacklogProgress = Field(description="Progress of the backlog.")
+    used: UsageView = Field(description="What all runs used between the first and the last point, and its cost.")
 
 
 @router.get("", summary="Show the history of all tables", responses=failures(422))
 async def show_history(
     queue: Queue,
     operations: Operations,
+    http: Http,
     hours: Annotated[int, Query(ge=1, le=MAX_HOURS, description="Hours to go back; at most 30 days.")] = DAY_H,
 ) -> FleetHistoryView:
     """Show files, jobs and rewritten bytes over hours or days, at most 300 points, and when the backlog ends."""
@@ -82,7 +86,9 @@ async def show_history(
     counted = amplification(await queue.counters.read())
     left, done = counted.backlog_bytes_left, counted.backlog_bytes_found - counted.backlog_bytes_left
     return FleetHistoryView(
-        points=tuple(map(HistoryPoint.of, thinned(shown))), backlog=backlog_progress(today, left, done, now_ms)
+        points=tuple(map(HistoryPoint.of, thinned(shown))),
+        backlog=backlog_progress(today, left, done, now_ms),
+        used=usage_view(shown[-1].usage - shown[0].usage if shown else NOTHING_USED, http.settings.prices),
     )
 
 

@@ -12,22 +12,27 @@ from pydantic import Field
 from decider.api.dependencies import Http, Operations, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.services import QueueServices
+from decider.api.usage_view import UsageView, usage_view
 from decider.store.queue.run_queries import JobStage
 from decider.store.stored_values import json_object, moment
 from decider.web.base_model import ResponseModel
 from decider.web.errors import not_found
 from shared.partitions import partition_label
+from shared.prices import Prices
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
 from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome
 from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionKey, TableId
+from shared.usage import Usage
 
 
 class JobEvent(ResponseModel):
     """One event in a job's timeline."""
 
     at: datetime = Field(description="Time, by the Redis server's clock.")
-    event: str = Field(description="`enqueued`, `started`, `lease_expires`, `ready`, `retry_due`, or a run's result.")
+    event: str = Field(
+        description="`enqueued`, `started`, `lease_expires`, `ready`, `window_opens`, `retry_due`, or a run's result."
+    )
     detail: str = Field(description="Details.")
 
 
@@ -60,6 +65,9 @@ class JobSummary(ResponseModel):
     started_at: datetime | None = Field(description="Start of the run.")
     finished_at: datetime | None = Field(description="End of the run.")
     retry_at: datetime | None = Field(description="When a delayed or quarantined job runs again; null for others.")
+    may_start_at: datetime | None = Field(
+        description="When the work window opens that the job waits for; null if it waits for none."
+    )
     result: str = Field(
         description="Result of the run: `done`, `fail`, `crashed`, `yield`, `cancelled` or `expired`; empty before its "
         "end."
@@ -68,6 +76,9 @@ class JobSummary(ResponseModel):
     predicted: dict[str, float] = Field(description="Predicted files replaced, files removed and bytes read.")
     measured: dict[str, float] = Field(
         description="The same figures as measured, with durations; empty before the end."
+    )
+    usage: UsageView | None = Field(
+        description="What a finished run used, and its cost; null for others, and for runs of earlier releases."
     )
     progress: dict[str, Any] = Field(description="Last progress report of the actor.")
     stop_reason: str = Field(description="Reason for a requested stop; empty if none is requested.")
@@ -177,7 +188,7 @@ async def list_jobs(
         names = await tables.registry.get_many({TableId(entry.key.table) for entry in found.entries})
         jobs = (
             view.model_copy(update={"table_name": names[TableId(view.table)].name}) if view.table in names else view
-            for view in map(job_view, found.entries)
+            for view in (job_view(entry, http.settings.prices) for entry in found.entries)
         )
         return JobList(jobs=tuple(jobs), next_page_token=found.next_page_token)
 
@@ -189,6 +200,7 @@ async def list_jobs(
 async def show_job(
     job: JobPath,
     queue: Queue,
+    http: Http,
     wait_s: Annotated[
         float, Query(ge=0, le=MAX_WAIT_S, description="Wait for so many seconds at most until the job is over.")
     ] = 0.0,
@@ -204,9 +216,9 @@ async def show_job(
     if newest is None:
         raise not_found("job", job)
     return JobDetail(
-        job=job_view(newest),
+        job=job_view(newest, http.settings.prices),
         timeline=timeline(live, runs),
-        runs=tuple(map(job_view, runs)),
+        runs=tuple(job_view(run, http.settings.prices) for run in runs),
     )
 
 
@@ -257,8 +269,8 @@ FINISHED = "finished"
 """State of a finished run; the queue itself has no state for it."""
 
 
-def job_view(entry: JobView | RunRecord) -> JobSummary:
-    """Return the view of a waiting or running job, or of a finished run.
+def job_view(entry: JobView | RunRecord, prices: Prices | None = None) -> JobSummary:
+    """Return the view of a waiting or running job, or of a finished run with its cost.
 
     Payload, result and progress are JSON of other components and read leniently: a list must not fail because of a row.
     """
@@ -285,13 +297,22 @@ def job_view(entry: JobView | RunRecord) -> JobSummary:
         started_at=moment(entry.started_ms),
         finished_at=moment(run.finished_ms) if run else None,
         retry_at=moment(live.ready_at_ms) if live else None,
+        may_start_at=moment(live.opens_ms) if live else None,
         result=run.run_result if run else "",
         error=entry.error or "",
         predicted=_numbers(found.get("predicted")),
         measured=_numbers(found.get("measured")) if run else {},
+        usage=_usage(found.get("usage"), prices) if run else None,
         progress=json_object((live.progress if live else None) or ""),
         stop_reason=(live.stop if live else None) or "",
     )
+
+
+def _usage(found: object, prices: Prices | None) -> UsageView | None:
+    """Show what a run reports to have used; None where another release reported nothing, or something else."""
+    if not isinstance(found, dict) or not all(isinstance(count, int) for count in found.values()):
+        return None
+    return usage_view(Usage.decode(found), prices)
 
 
 def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent, ...]:
@@ -307,11 +328,14 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
             moments[live.started_ms, "started"] = live.worker or ""
         if live.lease_until_ms:
             moments[live.lease_until_ms, "lease_expires"] = "without a heartbeat by then, another actor takes over"
-        if live.ready_at_ms:
+        if live.opens_ms:
+            moments[live.opens_ms, "window_opens"] = "until then it waits for its table's work window"
+        elif live.ready_at_ms:
             is_retry = bool(live.error or live.attempts)
             event = "retry_due" if is_retry else "ready"
             detail = live.error or f"after {live.attempts} failed attempts"
-            moments[live.ready_at_ms, event] = detail if is_retry else "until then it waits for others of its table"
+            waits = "until then it waits for others of its table"
+            moments[live.ready_at_ms, event] = detail if is_retry else waits
     events = ((moment(at), event, detail) for (at, event), detail in sorted(moments.items()))
     return tuple(JobEvent(at=at, event=event, detail=detail) for at, event, detail in events if at is not None)
 

@@ -9,8 +9,10 @@ from pydantic import Field
 
 from decider.api.dependencies import Http, Operations, Probes, Requests, Tables
 from decider.api.openapi import failures
+from decider.api.usage_view import UsageView, usage_view
 from decider.store.stored_values import moment
 from decider.web.base_model import Moment, ResponseModel, read_from
+from shared.usage import Usage
 
 
 class RedisStatus(ResponseModel):
@@ -132,6 +134,7 @@ class DeciderStatus(ResponseModel):
     object_store_requests: dict[str, int] = Field(description="Object store requests of this process, by kind.")
     funnel: dict[str, int] = Field(description="Counts from commits to rewrites, over all tables and deciders.")
     savings: Savings = Field(description="Benefit and cost of all rewrites.")
+    usage: UsageView = Field(description="What all runs used, and its cost.")
 
 
 router = APIRouter(prefix="/v1/status", tags=["status"])
@@ -190,6 +193,7 @@ async def show_status(
         object_store_requests={str(kind): count for kind, count in operations.read_meter.counts.items()},
         funnel=health.funnel,
         savings=savings(health.funnel),
+        usage=usage_view(Usage.of_counters(health.funnel), http.settings.prices),
     )
 
 

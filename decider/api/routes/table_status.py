@@ -17,6 +17,7 @@ from decider.api.routes.refused_files import RefusedFilesView, refused_files
 from decider.api.routes.status import Amplification, amplification
 from decider.api.routes.tables import CONDITION, TableRefusal, TableView, now_refused
 from decider.api.services import QueueServices, TableServices
+from decider.api.usage_view import UsageView, usage_view
 from decider.decide.calibration import Calibration
 from decider.decide.context import DecisionContext, KnownRefusals
 from decider.decide.decision import Trigger
@@ -29,13 +30,16 @@ from decider.state.effective_policy import LogStatus
 from decider.store.registry.table_query import TableCondition
 from decider.store.stored_values import moment
 from decider.store.tables.table_state import TableState
-from decider.web.base_model import ResponseModel
+from decider.web.base_model import Moment, ResponseModel
 from shared.layout.excess import NO_EXCESS, Excess
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partition_refusals import TableFingerprint
 from shared.policy.policy import Policy
+from shared.policy.work_windows import QueueWindow
+from shared.prices import Prices, amount_text
 from shared.queue.model import JobKey, Scope, job_id
 from shared.table import PartitionColumn, TableId, TableRef
+from shared.usage import Usage
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -98,12 +102,22 @@ class PartitionContention(ResponseModel):
     )
 
 
+class WorkWindowView(ResponseModel):
+    """Work window of a table."""
+
+    windows: str = Field(description="Windows in which jobs may start, as they are configured.")
+    applies_to: str = Field(description="Jobs that wait for it: `all` or `heavy`.")
+    is_open: bool = Field(description="Whether these jobs may start now.")
+    changes_at: Moment = Field(description="When it closes, or opens if it is closed; null if that is not known.")
+
+
 class TableStatus(TableView):
     """Status of a table."""
 
     state: CursorView | None = Field(description="Incremental state; null before the first read of the log.")
     condition: TableCondition = Field(description=CONDITION)
     paused: bool = Field(description="Whether jobs of the table are not dispatched.")
+    work_window: WorkWindowView | None = Field(description="When its jobs may start; null for any time.")
     partitions: int = Field(description="Number of partitions with files.")
     eligible_partitions: int = Field(description="Number of partitions eligible for a rewrite.")
     layout: LayoutView = Field(description="File layout over all partitions.")
@@ -117,6 +131,10 @@ class TableStatus(TableView):
     manual_run: ManualRun | None = Field(description="Latest run requested by a property; null if none.")
     counters: dict[str, int] = Field(description="Funnel counts of the table.")
     amplification: Amplification = Field(description="Bytes rewritten, apart for the backlog and for later commits.")
+    usage: UsageView = Field(description="What the runs on the table used, and its cost.")
+    storage_cost_per_month: str | None = Field(
+        description="Cost of storing the live files for a month; null without `LAKEWRIGHT_PRICES`."
+    )
     write_contention: tuple[PartitionContention, ...] = Field(
         description="Partitions with MERGE, UPDATE or DELETE in the last hour, busiest first."
     )
@@ -139,8 +157,10 @@ class _TableTotals:
     excess: Excess = NO_EXCESS
 
 
-async def table_status(table: TableRef, tables: TableServices, queue: QueueServices, *, now_ms: int) -> TableStatus:
-    """Combine what is known of a table."""
+async def table_status(
+    table: TableRef, tables: TableServices, queue: QueueServices, prices: Prices | None, *, now_ms: int
+) -> TableStatus:
+    """Combine what is known of a table; prices: of what its runs used, None without any."""
     cursor = await tables.states.state(table.id)
     in_force = tables.defaults.current.resolve(
         table,
@@ -162,19 +182,33 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
         state=_cursor_view(cursor) if cursor else None,
         condition=row.condition(jobs),
         paused=await queue.admin.is_paused(Scope.TABLE, table.id),
+        work_window=_window_view(await queue.admin.work_window(table.id), now_ms),
         partitions=summary.partitions,
         eligible_partitions=summary.eligible,
         layout=layout_view(summary.total, in_force.policy.size_levels, summary.excess),
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
-        last_job=await _last_job(table.id, records, queue),
+        last_job=await _last_job(table.id, records, queue, prices),
         refusal=refusal,
         refused_files=await refused_files(table, cursor, in_force.policy, tables) if cursor else (),
         manual_run=await _manual_run(table.id, tables),
         counters=counters,
         amplification=amplification(counters),
+        usage=usage_view(Usage.of_counters(counters), prices),
+        storage_cost_per_month=amount_text(prices.month_of(summary.total.bytes)) if prices else None,
         write_contention=_heat_views(cursor.contention, columns, now_ms) if cursor else (),
         calibration=table_calibration(learned, counters),
+    )
+
+
+def _window_view(window: QueueWindow | None, now_ms: int) -> WorkWindowView | None:
+    if window is None:
+        return None
+    return WorkWindowView(
+        windows=window.held.windows,
+        applies_to=window.held.held,
+        is_open=window.is_open(now_ms),
+        changes_at=moment(window.changes_ms(now_ms)),
     )
 
 
@@ -238,7 +272,7 @@ async def _summary(table: TableId, context: DecisionContext, tables: TableServic
 
 
 async def _last_job(
-    table: TableId, records: tuple[LedgerRecord | UnreadableRecord, ...], queue: QueueServices
+    table: TableId, records: tuple[LedgerRecord | UnreadableRecord, ...], queue: QueueServices, prices: Prices | None
 ) -> JobSummary | None:
     newest = next((record for record in records if record.outcome and record.partition is not None), None)
     if newest is None or newest.partition is None:
@@ -246,9 +280,9 @@ async def _last_job(
     job = job_id(JobKey(table, newest.partition, newest.action))
     live = await queue.runs.job(job)
     if live is not None:
-        return job_view(live)
+        return job_view(live, prices)
     runs = await queue.runs.runs_of(job, limit=1)
-    return job_view(runs[0]) if runs else None
+    return job_view(runs[0], prices) if runs else None
 
 
 def table_calibration(learned: Calibration, counters: Mapping[str, int]) -> TableCalibration:
@@ -274,4 +308,4 @@ async def show_table(
 ) -> TableStatus:
     """Show a table with its policy, the source of each value, its layout, latest decision and latest job."""
     async with http.expensive_calls.table_reads.turn():
-        return await table_status(table, tables, queue, now_ms=operations.now_ms())
+        return await table_status(table, tables, queue, http.settings.prices, now_ms=operations.now_ms())

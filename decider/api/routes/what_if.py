@@ -26,10 +26,12 @@ from decider.web.base_model import (
 from decider.whatif.comparison import CostModel
 from decider.whatif.examination import TITLES, WhatIfReport, actions_left_out, examine
 from decider.whatif.recorded_filters import RecordedFilter
+from decider.whatif.simulator import SimulationResult
 from decider.whatif.spread_rows import advise_order_by_log
 from decider.whatif.storage import RETENTIONS_S, held_storage
 from decider.whatif.trace_reader import TableTrace, read_history, with_ranges
-from shared.errors import Unsupported
+from shared.errors import InvalidInput, Unsupported
+from shared.prices import Prices, amount_text, parse_prices
 from shared.table import TableId
 
 MAX_COMMITS = 2_000
@@ -61,6 +63,11 @@ class WhatIfRequest(
     )
     max_commits: int = Field(
         MAX_COMMITS, ge=1, le=MAX_COMMITS, description="Maximum number of commits to replay, newest first."
+    )
+    prices: str | None = Field(
+        None,
+        max_length=2_000,
+        description="Prices for the costs in money, as in `LAKEWRIGHT_PRICES`; without it, the prices of the service.",
     )
     properties: dict[PropertyName, PropertyText] = Field(
         {},
@@ -96,6 +103,9 @@ class CandidateReplayed(PolicyTried, alias_generator=read_from("policy", "replay
     cost_s: Rounded3 = Field(description="Total cost in core-seconds.")
 
 
+Price = Annotated[str, BeforeValidator("{:f}".format)]
+"""A price; text, because numbers in JSON are no decimal ones."""
+
 _Title = Annotated[str, BeforeValidator(lambda name: TITLES.get(name, name))]
 
 
@@ -126,6 +136,8 @@ class RuleReplayed(
     write_cost_s: Rounded3 = Field(description="Core-seconds of rewriting.")
     read_cost_s: Rounded3 = Field(description="Core-seconds of opening files.")
     cost_s: Rounded3 = Field(description="Total cost in core-seconds.")
+    write_cost: str | None = Field(None, description="Cost of rewriting in money; null without prices.")
+    read_cost: str | None = Field(None, description="Cost of opening files in money; null without prices.")
     curve: tuple[tuple[int, int, int, int], ...] = Field(
         description="Time series: milliseconds since 1970, files, small files, cumulative bytes rewritten."
     )
@@ -152,6 +164,19 @@ class CostModelUsed(ResponseModel):
     open_s: float = Field(description="Core-seconds to open one file.")
     queries_per_hour: float = Field(description="Queries per hour that read the table.")
     tail_hours: float = Field(description="Hours of reads after the last commit.")
+
+
+class PricesUsed(ResponseModel):
+    """Prices of cores, bytes and requests, in one currency."""
+
+    currency: str = Field(description="Currency.")
+    source: str = Field(description="Preset that they are based on; empty without one.")
+    core_hour: Price = Field(description="Price of a core for an hour.")
+    gib_read: Price = Field(description="Price of a GiB read.")
+    gib_written: Price = Field(description="Price of a GiB written.")
+    gib_month: Price = Field(description="Price of a GiB stored for a month.")
+    thousand_reads: Price = Field(description="Price of 1,000 read requests.")
+    thousand_writes: Price = Field(description="Price of 1,000 write requests.")
 
 
 class StorageHeld(ResponseModel):
@@ -231,6 +256,7 @@ class WhatIfResponse(ResponseModel):
     span_s: int = Field(description="Seconds between the first and the last commit.")
     actual: RewritesSoFar = Field(description="Actual rewrites of the period.")
     cost_model: CostModelUsed = Field(description="Cost assumptions.")
+    prices: PricesUsed | None = Field(description="Prices of the costs in money; null without any.")
     policy: PolicyTried = Field(description="Policy in effect, used for the rules.")
     storage: tuple[StorageHeld, ...] = Field(
         description="Bytes held by retention, with the rewrites of the log as they were; orphans are not known."
@@ -270,6 +296,7 @@ async def what_if_table(
         queries_per_hour=asked.queries_per_hour,
         tail_hours=asked.tail_hours,
     )
+    money = http.settings.prices if asked.prices is None else _given(asked.prices)
     async with http.expensive_calls.what_if.turn():
         reader = tables.formats.open(table.location)
         history = await read_history(reader, max_commits=asked.max_commits)
@@ -284,7 +311,14 @@ async def what_if_table(
         # Seconds of computation: in a thread, so that the event loop serves other requests.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)
         order = await _sort_advice(reader, history, queue.reads, table.id, in_force.policy.target_bytes)
-    return what_if_view(report, tables.actions, order)
+    return what_if_view(report, tables.actions, order, money)
+
+
+def _given(prices: str) -> Prices:
+    try:
+        return parse_prices(prices)
+    except ValueError as problem:
+        raise InvalidInput(f"prices: {problem}", field="prices") from problem
 
 
 async def _sort_advice(
@@ -301,9 +335,15 @@ async def _sort_advice(
 
 
 def what_if_view(
-    report: WhatIfReport, actions: ActionRegistry = ACTIONS, order: dict[str, Any] | None = None
+    report: WhatIfReport,
+    actions: ActionRegistry = ACTIONS,
+    order: dict[str, Any] | None = None,
+    money: Prices | None = None,
 ) -> WhatIfResponse:
-    """Show a report; actions: all that the decider decides about, of which those that a replay leaves out are noted."""
+    """Show a report, with costs in money if there are prices.
+
+    actions: all that the decider decides about, of which those that a replay leaves out are noted.
+    """
     table, compared, custom = report.table, report.comparison, report.custom
     replayed = (compared.nothing, compared.ours, *compared.peers, *([custom.replayed] if custom else []))
     yours = None if custom is None else CandidateReplayed.of(custom).model_dump()
@@ -321,8 +361,17 @@ def what_if_view(
         storage=tuple(StorageHeld.of(held_storage(table.initial_bytes, table.storage, one)) for one in retentions_s),
         sort_keys=tuple(map(SortKeyReads.model_validate, report.sort_keys)),
         sort_advice=None if order is None else SortAdviceView.model_validate(order),
-        rules=tuple(RuleReplayed.of(report.prices.candidate(report.policy, done)) for done in replayed),
+        prices=None if money is None else PricesUsed.of(money),
+        rules=tuple(_rule(report, done, money) for done in replayed),
         custom=None if yours is None else CustomPolicyReplayed(**yours, properties=dict(report.properties)),
         notes=(*report.notes, *actions_left_out(actions, report.policy)),
         recommendation=RecommendationView.of(report.recommendation),
     )
+
+
+def _rule(report: WhatIfReport, done: SimulationResult, money: Prices | None) -> RuleReplayed:
+    view = RuleReplayed.of(report.prices.candidate(report.policy, done))
+    if money is None:
+        return view
+    costs = {"write_cost": report.prices.writing(done), "read_cost": report.prices.reading(done)}
+    return view.model_copy(update={name: amount_text(money.cost(used)) for name, used in costs.items()})

@@ -14,6 +14,7 @@ from typing import Any
 from decider.store.queue.queue_admin import pausing_scope
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
+from shared.policy.work_windows import QueueWindow
 from shared.queue import keys, queries
 from shared.queue.decode import text
 from shared.queue.model import JobId
@@ -97,6 +98,11 @@ async def read_backlog(queue: AsyncQueueExecutor, own_tables: Collection[str] = 
     configured = {
         text(name): text(value) for name, value in (await queue.redis.hgetall(keys.config(queue.name))).items()
     }
+    windows = {
+        text(table): QueueWindow.decode(text(window))
+        for table, window in (await queue.redis.hgetall(keys.work_windows(queue.name))).items()
+    }
+    paused_or_closed = _Held(configured, windows, now_ms)
     jobs = work_s = 0.0
     is_wanted = False
     for key, upto in (
@@ -109,7 +115,7 @@ async def read_backlog(queue: AsyncQueueExecutor, own_tables: Collection[str] = 
         ids = await queue.redis.zrangebyscore(key, "-inf", upto, start=0, num=MAX_JOBS_READ)
         total = await queue.redis.zcount(key, "-inf", upto)
         scale = total / len(ids) if ids else 1.0
-        for table, cost_bytes in await _read_jobs(queue, ids, {} if is_running else configured):
+        for table, cost_bytes in await _read_jobs(queue, ids, NOTHING_HELD if is_running else paused_or_closed):
             is_wanted = is_wanted or is_running or table not in own_tables
             jobs += scale
             work_s += scale * duration.predict_s(cost_bytes)
@@ -117,19 +123,37 @@ async def read_backlog(queue: AsyncQueueExecutor, own_tables: Collection[str] = 
     return PredictedWork(ceil(jobs), ceil(work_s), running, duration) if is_wanted else PredictedWork(0, 0, 0, duration)
 
 
-async def _read_jobs(
-    queue: AsyncQueueExecutor, ids: Sequence[Any], configured: Mapping[str, str]
-) -> list[tuple[str, int]]:
-    """Return table and estimated bytes of the jobs that are not paused."""
+_HELD_BY = ("band", "tenant", "table", "kind", "extent", "any_time")
+"""Fields of a job by which it may be held."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Reasons that keep jobs from starting: pauses in the queue's configuration, and tables' work windows at a time."""
+
+    configured: Mapping[str, str]
+    windows: Mapping[str, QueueWindow]
+    now_ms: int
+
+    def holds(self, job: Sequence[str]) -> bool:
+        """Return whether a job cannot start: its band, tenant, table, kind, extent, and 1 if it may at any time."""
+        band, tenant, table, kind, extent, any_time = job
+        if pausing_scope(self.configured, band, tenant, table) is not None:
+            return True
+        window = self.windows.get(table)
+        return window is not None and any_time != "1" and window.holds(kind, int(extent or 0), self.now_ms)
+
+
+NOTHING_HELD = _Held({}, {}, 0)
+
+
+async def _read_jobs(queue: AsyncQueueExecutor, ids: Sequence[Any], held: _Held) -> list[tuple[str, int]]:
+    """Return table and estimated bytes of the jobs that may start."""
     found: list[tuple[str, int]] = []
     for first in range(0, len(ids), PAGE):
         pipeline = queue.redis.pipeline(transaction=False)
         for job in ids[first : first + PAGE]:
-            pipeline.hmget(keys.job(queue.name, JobId(text(job))), "band", "tenant", "table", "cost")
-        read = [list(map(text, fields)) for fields in await pipeline.execute() if None not in fields]
-        found += [
-            (table, int(cost_bytes))
-            for band, tenant, table, cost_bytes in read
-            if pausing_scope(configured, band, tenant, table) is None
-        ]
+            pipeline.hmget(keys.job(queue.name, JobId(text(job))), "cost", *_HELD_BY)
+        read = [[text(one or b"") for one in fields] for fields in await pipeline.execute()]
+        found += [(job[2], int(cost_bytes)) for cost_bytes, *job in read if cost_bytes and not held.holds(job)]
     return found

@@ -13,6 +13,7 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.registry.operator_settings import OperatorSettings
 from decider.store.urgent_jobs import UrgentJobs
+from shared.policy.work_windows import QueueWindow
 from shared.queue import admin_commands, audit, commands, keys, queries
 from shared.queue.admin_commands import Preempted, Preemption, SlotLimit, SlotQuota
 from shared.queue.audit import AuditedKey
@@ -193,6 +194,11 @@ class QueueAdmin:
         """Return whether jobs of a tenant or table are not dispatched."""
         limit = await self._queue.redis.hget(keys.config(self._name), f"{LIMIT_PREFIX}{scope}|{name}")
         return text(limit or "").startswith("!")
+
+    async def work_window(self, table: TableId) -> QueueWindow | None:
+        """Return the work window of a table, None if it has none."""
+        found = await self._queue.redis.hget(keys.work_windows(self._name), table)
+        return None if found is None else QueueWindow.decode(text(found))
 
     async def set_weight(self, scope: Scope, name: str, weight: float | None) -> None:
         """Set a weight; None is the default."""

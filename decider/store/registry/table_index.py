@@ -26,6 +26,8 @@ from decider.store.registry.table_query import (
     select,
 )
 from decider.store.registry.table_registry import TableRegistry
+from decider.store.stored_values import milliseconds
+from shared.policy.work_windows import holds_all
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId, TableRef
@@ -345,12 +347,18 @@ class TableIndex:
             for key in (keys.queued(name), keys.leases(name), keys.delayed(name), keys.quarantined(name)):
                 pipe.zrange(key, 0, MAX_JOBS - 1)
             pipe.hgetall(keys.config(name))
-            *found, config = await pipe.execute()
+            pipe.hgetall(keys.work_windows(name))
+            pipe.time()
+            *found, config, windows, clock = await pipe.execute()
         queued, running, delayed, quarantined = (Counter(text(job).rsplit(".", 2)[0] for job in jobs) for jobs in found)
         paused = paused_tables({text(field): text(value) for field, value in config.items()})
+        now_ms = milliseconds(clock)
+        held = {text(table) for table, window in windows.items() if holds_all(text(window), now_ms)}
         jobs = {
             table: JobsByState(
-                queued[table], running[table], delayed[table], quarantined[table], is_paused=table in paused
+                *(queued[table], running[table], delayed[table], quarantined[table]),
+                is_paused=table in paused,
+                is_outside_window=table in held,
             )
             for table in paused.union(queued, running, delayed, quarantined)
         }

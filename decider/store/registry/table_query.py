@@ -25,6 +25,7 @@ class TableCondition(StrEnum):
     DISABLED = "disabled"
     PAUSED = "paused"
     RUNNING = "running"
+    OUTSIDE_WINDOW = "outside_window"
     WAITING = "waiting"
     BACKING_OFF = "backing_off"
     NOT_DUE = "not_due"
@@ -52,13 +53,14 @@ class TableSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobsByState:
-    """Jobs of one table by state, and whether they are paused."""
+    """Jobs of one table by state, and whether they are paused, or wait for the table's work window."""
 
     queued: int = 0
     running: int = 0
     delayed: int = 0
     quarantined: int = 0
     is_paused: bool = False
+    is_outside_window: bool = False
 
     @property
     def waiting(self) -> int:
@@ -92,6 +94,7 @@ class TableRow:
             (TableCondition.DISABLED, not summary.is_enabled),
             (TableCondition.PAUSED, jobs.is_paused),
             (TableCondition.RUNNING, jobs.running),
+            (TableCondition.OUTSIDE_WINDOW, jobs.is_outside_window and (jobs.queued or jobs.delayed)),
             (TableCondition.WAITING, jobs.queued),
             (TableCondition.BACKING_OFF, jobs.delayed),
             (TableCondition.NOT_DUE, summary.excess_ratio >= TOLERATED_EXCESS),

@@ -1,4 +1,4 @@
-"""Sets the weight and the limit of a table in the queue as soon as its policy changes them.
+"""Sets weight, limit and work window of a table in the queue as soon as its policy changes them.
 
 What an operator set stays as it is while no property sets it: only what a property set is removed with it.
 """
@@ -10,7 +10,9 @@ from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
 from decider.store.redis.watched_transaction import watched_transaction
+from decider.store.stored_values import milliseconds
 from shared.policy.policy import Policy
+from shared.policy.work_windows import HeldWork
 from shared.queue import admin_commands, keys
 from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.decode import text
@@ -27,7 +29,7 @@ LEAST_WEIGHT, GREATEST_WEIGHT = Fraction(1, 100), Fraction(100)
 
 
 def queue_limits_of(in_force: EffectivePolicy) -> str:
-    """Return the queue limits of a policy, as `weight|limit`; empty if it has none.
+    """Return the queue limits of a policy, as `weight|limit`, or `weight|limit|window`; empty if it has none.
 
     A quota is a weight, too, unless a weight was set: where quotas promise more than there is, each table of a tenant
     gets the same part of its own.
@@ -40,6 +42,8 @@ def queue_limits_of(in_force: EffectivePolicy) -> str:
     limit = "" if policy.quota is None else str(policy.quota)
     if policy.max_concurrent_jobs is not None:
         limit = str(policy.max_concurrent_jobs)
+    if policy.work_window is not None:
+        return f"{weight}|{limit}|{HeldWork(policy.window_work, policy.work_window).as_limit}"
     return f"{weight}|{limit}" if weight or limit else ""
 
 
@@ -49,8 +53,8 @@ async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: 
 
     Which of them a property sets is stored before they are set, and deleted after they are removed.
     """
-    weight, _, limit = limits.partition("|")
-    asked = {name for name, value in (("weight", weight), ("limit", limit)) if value}
+    weight, limit, window = (*limits.split("|"), "", "")[:3]
+    asked = {name for name, value in (("weight", weight), ("limit", limit), ("window", window)) if value}
     ours = set(text(await queue.redis.hget(keys.owned_queue_limits(queue.name), table) or b"").split())
     if asked - ours:
         await _record_owned(queue, table, asked | ours)
@@ -60,6 +64,10 @@ async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: 
         )
     if "limit" in asked | ours:
         await queue.run(admin_commands.set_limit(queue.name, Scope.TABLE, table, _limit(limit)))
+    if "window" in asked | ours:
+        now_ms = milliseconds(await queue.redis.time())
+        held = HeldWork.of_limit(window).in_queue(now_ms) if window else ""
+        await queue.run(admin_commands.set_window(queue.name, table, held))
     if ours - asked:
         await _record_owned(queue, table, asked)
 

@@ -12,6 +12,7 @@ const TONES: Readonly<Record<string, string>> = {
   enqueue: 'busy',
   defer: 'warn',
   skip: 'plain',
+  outside_window: 'warn',
   backing_off: 'warn',
   delayed: 'warn',
   draining: 'warn',
@@ -31,7 +32,11 @@ const TONES: Readonly<Record<string, string>> = {
 };
 
 /** States that people read in other words. */
-const WORDS: Readonly<Record<string, string>> = { waiting: 'waiting for an actor', backing_off: 'retrying' };
+const WORDS: Readonly<Record<string, string>> = {
+  waiting: 'waiting for an actor',
+  backing_off: 'retrying',
+  outside_window: 'outside its window',
+};
 
 export function Badge({ state, title }: { state: string; title?: string }) {
   return (

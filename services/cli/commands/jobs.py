@@ -6,7 +6,7 @@ import typer
 
 from services.cli.cli_context import print_answer, show_message
 from services.cli.client import segment
-from services.cli.render import Output, at, shown
+from services.cli.render import Output, at, shown, used
 
 app = typer.Typer(no_args_is_help=True, help="List, show, cancel, expedite and requeue jobs.")
 
@@ -60,10 +60,11 @@ def _show_jobs(out: Output, answer: Any) -> None:
             job["partition_label"],
             job["band"],
             at(job["enqueued_at"]),
+            at(job["may_start_at"]) if job["may_start_at"] else "",
         )
         for job in answer["jobs"]
     ]
-    out.rows("Jobs", ("id", "state", "result", "table", "partition", "band", "enqueued at (UTC)"), rows)
+    out.rows("Jobs", ("id", "state", "result", "table", "partition", "band", "enqueued at (UTC)", "may start at"), rows)
 
 
 def _show_job(out: Output, answer: Any) -> None:
@@ -87,6 +88,8 @@ def _summary(job: dict[str, Any]) -> dict[str, object]:
         "engine crashes": "-" if job["engine_crashes"] is None else job["engine_crashes"],
         "actor": job["actor"] or "-",
         "error": job["error"] or "-",
+        "may start at (UTC)": at(job["may_start_at"]) if job["may_start_at"] else "-",
         "predicted": shown(job["predicted"]),
         "measured": shown(job["measured"]),
+        "used": used(job["usage"]) if job["usage"] else "-",
     }

@@ -5,7 +5,7 @@ from typing import Any
 import typer
 
 from services.cli.cli_context import print_answer
-from services.cli.render import Output, at, backlog_of, duration, size
+from services.cli.render import Output, at, backlog_of, duration, size, used
 
 
 def status(context: typer.Context) -> None:
@@ -36,6 +36,7 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "oldest wait": duration(queue["oldest_wait_s"]),
         "files removed": saved["files_removed"],
         "bytes rewritten": size(saved["bytes_rewritten"]),
+        "used by runs": used(answer["usage"]),
         "backlog": backlog_of(saved["amplification"]),
         "rewritten per byte added since": saved["amplification"]["steady_write_amplification"],
         "partitions pruned": saved["partitions_pruned_ratio"],

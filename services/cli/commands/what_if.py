@@ -5,6 +5,8 @@ asked of the decider.
 """
 
 import math
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +24,7 @@ from services.cli.render import Output, counted, mean, size, time_span
 from services.cli.visible_console import VisibleConsole
 from services.visible_text import visible
 from shared.policy.policy import Policy
+from shared.prices import Prices, parse_prices
 
 BAR_CELLS = 18
 """Width of a bar in characters: the table still fits into 100 columns."""
@@ -71,6 +74,13 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         list[str] | None,
         typer.Option(help="Also compare what ranges of this column read, now and sorted; may be repeated."),
     ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            help="Also show costs in money at these prices: a preset such as aws-2024-12, or JSON as in "
+            "LAKEWRIGHT_PRICES. Default: the service's, none for a location."
+        ),
+    ] = None,
     filters: Annotated[
         Path | None,
         typer.Option(
@@ -82,25 +92,34 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     """Replay a table's history under no compaction, Lakewright's rules, and the rules of other tools; read-only."""
     setting = setting_of(context)
     out = setting.output()
-    prices = {
+    model = {
         "queries_per_hour": queries_per_hour,
         "open_s": open_s,
         "write_s_per_gib": write_s_per_gib,
         "tail_hours": tail_hours,
     }
-    if not all(map(math.isfinite, prices.values())):
+    if not all(map(math.isfinite, model.values())):
         raise typer.BadParameter("costs must be finite numbers")
     overrides = name_values(set_)
     if is_location(table):
         setting.prepare_logs()
-        answer = _examine(table, prices, max_commits, overrides, sort_key or [], _read_filters(filters))
+        answer = _examine(
+            table, model, max_commits, _Options(overrides, sort_key or [], _read_filters(filters), _parsed(prices))
+        )
     elif filters is not None:
         raise typer.BadParameter("--filters is for a location: name the table by its path or URI")
     else:
-        more = {"properties": overrides, "sort_keys": sort_key}
-        body = {**prices, "max_commits": min(max_commits, 2_000)}
+        more = {"properties": overrides, "sort_keys": sort_key, "prices": prices}
+        body = {**model, "max_commits": min(max_commits, 2_000)}
         answer = _ask(setting, table, body | {name: given for name, given in more.items() if given})
     return out.raw(answer) if out.as_json else _show(out, answer)
+
+
+def _parsed(prices: str | None) -> Prices | None:
+    try:
+        return None if prices is None else parse_prices(prices)
+    except ValueError as problem:
+        raise typer.BadParameter(f"--prices: {problem}") from problem
 
 
 def _read_filters(file: Path | None) -> str | None:
@@ -123,14 +142,17 @@ def _ask(setting: CliContext, table: str, body: dict[str, Any]) -> dict[str, Any
     return answer
 
 
-def _examine(
-    table: str,
-    prices: dict[str, float],
-    max_commits: int,
-    overrides: dict[str, str],
-    sort_keys: list[str],
-    filters: str | None,
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Options besides the cost model: settings, columns to sort by, filters, and the prices of costs in money."""
+
+    overrides: dict[str, str]
+    sort_keys: list[str]
+    filters: str | None
+    money: Prices | None
+
+
+def _examine(table: str, model: dict[str, float], max_commits: int, asked: _Options) -> dict[str, Any]:
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
@@ -141,8 +163,8 @@ def _examine(
         from decider.whatif.recorded_filters import parse_filters  # noqa: PLC0415
         from decider.whatif.spread_rows import advise_order_by_log  # noqa: PLC0415
         from decider.whatif.trace_reader import TableTrace, read_history, with_ranges  # noqa: PLC0415
-    recorded = parse_filters(filters or "")
-    parts.lay_over(Policy(), overrides)  # What cannot be used is refused before anything is read.
+    recorded = parse_filters(asked.filters or "")
+    parts.lay_over(Policy(), asked.overrides)  # What cannot be used is refused before anything is read.
     location = location_of(table)
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=VisibleConsole(stderr=True), transient=True) as progress:
@@ -155,24 +177,25 @@ def _examine(
                 max_commits=max_commits,
                 read=lambda done, all_: progress.update(reading, completed=done, total=all_),
             )
-            return await with_ranges(log, found, sort_keys)
+            return await with_ranges(log, found, asked.sort_keys)
 
         history = asyncio.run(read())
         progress.remove_task(reading)
+        steps = STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION
         replaying = progress.add_task(
             "replaying",
-            total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(overrides) + len(history.keyed) + bool(recorded),
+            total=steps + bool(asked.overrides) + len(history.keyed) + bool(recorded),
         )
 
         def tick(step: str) -> None:
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
         in_force = resolve_unregistered(Policy(), history.metadata.configuration, {}, history.metadata.format)
-        report, order = parts.examine(history, in_force, CostModel(**prices), overrides, tick), None
-        if filters is not None:
+        report, order = parts.examine(history, in_force, CostModel(**model), asked.overrides, tick), None
+        if asked.filters is not None:
             tick("sorted by what is filtered")
             order = asyncio.run(advise_order_by_log(log, history, recorded, in_force.policy.target_bytes))
-    return what_if_view(report, order=order).model_dump(mode="json")
+    return what_if_view(report, order=order, money=asked.money).model_dump(mode="json")
 
 
 def _show(out: Output, answer: dict[str, Any]) -> None:
@@ -238,7 +261,10 @@ def _rules(out: Output, answer: dict[str, Any]) -> Table:
         f"The same history under each rule: target {size(policy['target_bytes'])}, "
         f"fan-in {policy['fan_in']}, tolerance {policy['tolerance']:g}"
     )
-    made = _table(title, ("files", "at end", "jobs", "rewritten", "per byte", "small for", "core time"), "rule")
+    money = answer["prices"]
+    costs = [f"{kind} {money['currency']}" for kind in ("writing", "reading")] if money else []
+    heads = ("files", "at end", "jobs", "rewritten", "per byte", "small for", "core time", *costs)
+    made = _table(title, heads, "rule")
     most = max((rule["cost_s"] for rule in rules if rule["name"] != "no_compaction"), default=0.0)
     for rule in rules:
         made.add_row(
@@ -250,6 +276,7 @@ def _rules(out: Output, answer: dict[str, Any]) -> Table:
             f"{rule['write_amplification']:.2f}",
             time_span(rule["mean_time_small_s"]),
             time_span(rule["cost_s"]),
+            *([f"{Decimal(rule['write_cost']):.4f}", f"{Decimal(rule['read_cost']):.4f}"] if money else []),
             _bar(out, rule, most),
             style={"lakewright": "bold", "custom": "bold", "no_compaction": "dim"}.get(rule["name"], ""),
         )

@@ -13,7 +13,7 @@
   ARGV[7]  record, '' for none
   ARGV[8]  ledger records kept per table
   ARGV[9]  1 if there is a job
-  ARGV[10..]  request (15 values, as in enqueue) · counter, increment
+  ARGV[10..]  request (16 values, as in enqueue) · counter, increment
 
   Output: queued, merged, rerun, none (no job was requested), already_queued or timer_changed
 ]]

@@ -7,6 +7,7 @@
   ARGV[5]  tenant      ARGV[6]  band       ARGV[7]   priority   ARGV[8]   cost in bytes
   ARGV[9]  version     ARGV[10] payload    ARGV[11]  quiet ms   ARGV[12]  maximum delay ms
   ARGV[13] precedence  ARGV[14] extent     ARGV[15]  trace, '' for none
+  ARGV[16] 1 if it may start at any time, 0: in the table's work window
 
   Output: {outcome (queued, merged, rerun), state}
 ]]

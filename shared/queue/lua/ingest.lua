@@ -20,7 +20,7 @@
   ARGV[13] number of partitions that were staged
   ARGV[14] number of timers that were staged
   ARGV[15] number of partitions whose remembered refusals change
-  ARGV[16..]  cursor field, value · partition, state · dropped partition · request (15 values, as in enqueue) ·
+  ARGV[16..]  cursor field, value · partition, state · dropped partition · request (16 values, as in enqueue) ·
               record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time ·
               partition, its refusals as they must be, as they are then ('': none)
 

@@ -141,9 +141,16 @@ local function serve()
   if is_full(limit_of(set[5]), 'table', tbl.name) then return pass(leaf, tbl) end
   local key = flow_key(band.name, tenant.name, tbl.name)
   local id, rank = head_of(key)
-  local job = id and call('HMGET', job_key(id), 'cost', 'first_ms', 'prio')
+  local job = id and call('HMGET', job_key(id), 'cost', 'first_ms', 'prio', 'kind', 'extent', 'any_time')
   if not id or not job[1] then return pass(leaf, tbl) end
   pop(key)
+  if start_of({table = tbl.name, kind = job[4], extent = job[5] or '0', any_time = job[6]}) then
+    local has_more, next_rank = head_of(key)
+    if not has_more then return pass(leaf, tbl) end
+    tbl.tag = math.max(tbl.tag, next_rank)
+    move(tables, tbl)
+    return false
+  end
   local row = {id, band.name, tenant.name, tbl.name, reason, band.tag, tenant.tag, tbl.tag, rank, job[2], job[3]}
   local cost = tonumber(job[1])
   local has_next, rank_of_next = head_of(key)

@@ -14,6 +14,7 @@
 -- include: job
 -- include: tree
 -- include: limits
+-- include: admission
 -- include: event
 local patience_ms, run_ms, times = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local PER_NODE, JOBS, WAITING, MAX_LEASES = 10, 100, 8, 100
@@ -29,15 +30,17 @@ local function is_served(revoked)
 end
 
 -- Adds the jobs of one flow that have waited for long enough; flows are read in the order in which they are served.
-local function add_waiting(waiting, flow)
+local function add_waiting(waiting, flow, tbl)
   local ids = call('ZRANGE', flow, 0, PER_NODE - 1)
   for i = 1, #ids do
     if #waiting == WAITING or examined == JOBS then return end
     examined = examined + 1
-    local found = call('HMGET', job_key(ids[i]), 'first_ms', 'ready_ms', 'revoked')
+    local found = call('HMGET', job_key(ids[i]), 'first_ms', 'ready_ms', 'revoked', 'kind', 'extent', 'any_time')
+    local job = {table = tbl, kind = found[4], extent = found[5] or '0', any_time = found[6]}
     -- A debounce or a back-off is no wait for a slot.
     local waits_since = math.max(number(found[1]), number(found[2]))
-    if now_ms - waits_since >= patience_ms and not is_served(found[3]) then waiting[#waiting + 1] = ids[i] end
+    local may_preempt = not start_of(job) and not is_served(found[3])
+    if may_preempt and now_ms - waits_since >= patience_ms then waiting[#waiting + 1] = ids[i] end
   end
 end
 
@@ -49,7 +52,7 @@ local function add_band(waiting, band)
     for j = 1, #tables do
       local set = call('HMGET', CONFIG, 'limit:tenant|' .. tenant, 'limit:table|' .. tables[j])
       if not is_at(limit_of(set[1]), 'tenant', tenant) and not is_at(limit_of(set[2]), 'table', tables[j]) then
-        add_waiting(waiting, flow_key(band, tenant, tables[j]))
+        add_waiting(waiting, flow_key(band, tenant, tables[j]), tables[j])
       end
     end
   end
@@ -87,7 +90,7 @@ local function victims()
     local ran_ms = now_ms - number(job[2])
     -- A cancelled job ends by itself, and leaves its slot to those that share it.
     if job[1] and not is_strict(job[1]) and job[5] ~= 'cancel' and ran_ms >= run_ms then
-      local is_spared = job[5] == 'preempt' or number(job[6]) >= times
+      local is_spared = job[5] and true or number(job[6]) >= times
       local slot = job[8] or job[7]
       add_to_slot(slots, slot, {id = ids[i], band = tonumber(job[1]), loss = loss(job[3], job[4]), token = job[7],
         preempted = number(job[6]), is_spared = is_spared})

@@ -13,6 +13,7 @@ import redis
 
 from shared.queue import keys
 from shared.table import TableId
+from tests.bench.machine import cpu_s
 from tests.support.redis_server import RedisServer
 from tests.support.stack import ROOT, Process, Stack
 
@@ -73,18 +74,13 @@ class House:
         """Measure what happens inside; the cost is in the list afterwards."""
         costs: list[Cost] = []
         process, began, at = psutil.Process(self.decider.popen.pid), time.monotonic(), self._redis_s()
-        before = _cpu_s(process)
+        before = cpu_s(process)
         yield costs
-        costs.append(Cost(time.monotonic() - began, _cpu_s(process) - before, self._redis_s() - at))
+        costs.append(Cost(time.monotonic() - began, cpu_s(process) - before, self._redis_s() - at))
 
     def _redis_s(self) -> float:
         info: Any = self.client.info("cpu")
         return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    used = process.cpu_times()
-    return float(used.user + used.system)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import psutil
 from pyspark.sql import SparkSession
 
 from tests.bench.delta.trace import MERGE_COMMITS, Trace, days
+from tests.bench.machine import cpu_s
 
 T = TypeVar("T")
 
@@ -119,16 +120,16 @@ class Meter:
 
     def cpu_s(self, work: Callable[[], object]) -> float:
         """Do something and return what it cost."""
-        python_s, jvm_s = _used_s(self._python), _used_s(self._jvm)
+        python_s, jvm_s = cpu_s(self._python), cpu_s(self._jvm)
         work()
-        python_s, jvm_s = _used_s(self._python) - python_s, _used_s(self._jvm) - jvm_s
+        python_s, jvm_s = cpu_s(self._python) - python_s, cpu_s(self._jvm) - jvm_s
         self.python_s += python_s
         self.jvm_s += jvm_s
         return python_s + jvm_s
 
     def jvm_now_s(self) -> float:
         """Return what the JVM has used until now."""
-        return _used_s(self._jvm)
+        return cpu_s(self._jvm)
 
     def jit_now_s(self) -> float:
         """Return how long the JVM has compiled until now."""
@@ -142,11 +143,6 @@ class Meter:
             time.sleep(QUIET_S)
             if self.jvm_now_s() - before_s < QUIET_CPU_S:
                 return
-
-
-def _used_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 def play_rounds(spark: SparkSession, rule: LeaveAlone, trace: Trace, tables: Sequence[Table]) -> Played:

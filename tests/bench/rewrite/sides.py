@@ -17,6 +17,7 @@ from actor.ports import GroupStatus, RewriteRequest
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.policy.policy import Policy
 from shared.table import PartitionKey
+from tests.bench.machine import cpu_s
 from tests.bench.rewrite.phases import Phases
 from tests.bench.rewrite.tables import DAY, Case
 from tests.support.steering import Steering
@@ -63,7 +64,7 @@ class CpuMeter:
         self._processes = [psutil.Process(), psutil.Process(java)]
 
     def now_s(self) -> float:
-        return sum(times.user + times.system for times in (process.cpu_times() for process in self._processes))
+        return cpu_s(*self._processes)
 
     def measured(self, rewrite: Callable[[], Took]) -> Took:
         """Return what a rewrite took, with its CPU seconds."""

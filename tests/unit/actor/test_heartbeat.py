@@ -291,6 +291,18 @@ def test_telling_again_neither_changes_the_reason_nor_prolongs_the_grace() -> No
     assert held.is_overdue(30.0)
 
 
+def test_a_window_that_has_closed_lets_the_group_end_and_a_cancel_after_it_does_not() -> None:
+    clock = FakeClock()
+    held = lease(clock)
+    held.request_stop(StopReason.WINDOW)
+    clock.now = 40.0
+    assert held.stop_reason == StopReason.WINDOW
+    assert not held.is_overdue(30.0)
+    held.request_stop(StopReason.CANCEL)
+    assert not held.is_overdue(30.0)
+    assert held.is_overdue(0.0)
+
+
 def test_a_preemption_stops_all_jobs_of_the_slot_and_a_cancel_only_its_own() -> None:
     clock = FakeClock(10.0)
     first, second, other = (lease(clock) for _ in range(3))

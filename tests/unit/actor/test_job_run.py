@@ -147,7 +147,7 @@ def test_a_report_of_a_job_that_did_not_begin_says_so() -> None:
     report = TableJobReport(KIND, PAYLOAD)
     assert (report.satisfied_version, report.measures()) == (-1, {})
     assert report.counters() == {"jobs_run": 1, "census_runs": 1}
-    assert json.loads(report.encode())["seen_version"] == -1
+    assert json.loads(report.encode(report.usage))["seen_version"] == -1
 
 
 def test_a_run_is_charged_with_what_it_replaced_and_a_dry_run_counts_nothing() -> None:
@@ -156,7 +156,7 @@ def test_a_run_is_charged_with_what_it_replaced_and_a_dry_run_counts_nothing() -
     assert (report.cost_bytes, report.counters()["census_rows_removed"]) == (700, 3)
     dry = TableJobReport(KIND, replace(PAYLOAD, options={"dry_run": 1}), so_far=figures)
     assert (dry.cost_bytes, dry.counters()) == (0, {"jobs_run": 1, "census_runs": 1})
-    assert json.loads(dry.encode())["measured"] == figures
+    assert json.loads(dry.encode(dry.usage))["measured"] == figures
 
 
 def test_what_a_vacuum_deleted_before_it_failed_is_reported() -> None:

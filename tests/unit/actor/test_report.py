@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -16,7 +17,8 @@ from shared.policy.policy import Policy
 from shared.policy.properties import policy_digest
 from shared.queue.lua_library import ScriptName
 from shared.table import DataFile, PartitionKey
-from tests.support.worker_world import PAYLOAD, World
+from shared.usage import NOTHING_USED, Usage
+from tests.support.worker_world import PAYLOAD, World, finish_args
 
 MEMORY_PAYLOAD = JobPayload("memory://t", "t", Policy(), "eligible", PredictedCost(2, 1, 200, 1, 200))
 PARTITION = PartitionKey("{}")
@@ -90,7 +92,7 @@ def test_copied_and_encoded_groups_are_counted_with_the_reason() -> None:
     )
     report.record_rewrite(RewriteOutcome(1, groups, 5, 5))
 
-    measured = json.loads(report.encode())["measured"]
+    measured = json.loads(report.encode(NOTHING_USED))["measured"]
     assert (measured["groups_copied"], measured["bytes_copied"], measured["encoded_schema"]) == (1, 100, 2)
     assert measured["groups_encoded_by_column"] == 1
     counters = report.counters()
@@ -111,7 +113,7 @@ def test_groups_are_counted_by_what_they_were_compared_by_and_the_reason_is_kept
 
     expected = {"groups_proofread_by_rows": 1, "groups_proofread_by_bytes": 1, "groups_unverified": 10}
     expected |= {"proofread_cpu_ms": 35}
-    written = json.loads(report.encode())
+    written = json.loads(report.encode(NOTHING_USED))
     assert expected.items() <= written["measured"].items()
     assert expected.items() <= report.counters().items()
     assert written["unverified_because"] == {"switched off": 1, **{f"reason {number}": 1 for number in range(4)}}
@@ -127,6 +129,18 @@ def test_how_much_outputs_shrink_is_learned_for_full_files_and_for_smaller_ones(
     assert full.shrinking == {RunMeasure.FILLED_BYTES: 200, RunMeasure.FILLED_INTO_BYTES: 180}
     measures = full.measures()
     assert (measures[RunMeasure.FILLED_BYTES], measures[RunMeasure.FILLED_INTO_BYTES]) == (200, 180)
+
+
+def test_a_run_reports_and_counts_the_same_usage() -> None:
+    world = World()
+    world.run(cores=Fraction(10**6))  # So many that each nanosecond counts.
+
+    args = finish_args(world.queue.sent[-1])
+    counted = dict(zip(args[11::2], map(int, args[12::2]), strict=True))
+    reported = Usage.decode(json.loads(world.end()["result"])["usage"])
+    assert reported == Usage.of_counters(counted)
+    assert reported.core_ms > 0
+    assert (reported.bytes_read, reported.reads, reported.writes) == (800_000, 8, 2)
 
 
 def test_a_run_that_leaves_nothing_to_do_is_done_and_satisfies_what_it_saw() -> None:

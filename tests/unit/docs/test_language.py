@@ -28,6 +28,7 @@ from services.cli.__main__ import app as command_line
 from shared.layout.eligibility import Reason
 from shared.policy.property_table import PROPERTIES
 from shared.policy.refused_properties import REFUSED
+from shared.prices import Prices
 from shared.queue.settings import SETTINGS
 from tests.support.decider_app import openapi_document
 from tests.support.source_nodes import Nodes, nodes_in, nodes_of
@@ -145,6 +146,7 @@ def _metrics() -> Iterator[tuple[str, str]]:
     empty[str(SaveStatus | None)] = SaveStatus("file:///state", 1, 1, 1, "", ())
     empty[str(TablesFileStatus | None)] = TablesFileStatus("tables.yaml")
     empty[str(FleetSample | None)] = FleetSample(at_ms=1)
+    empty[str(Prices | None)] = Prices()
     empty[f"Mapping[str, {TaskHealth.__module__}.TaskHealth]"] = {}
     snapshot = MetricsSnapshot(**{one.name: empty[_typed(one.type)] for one in fields(MetricsSnapshot)})
     for line in Metrics().render(snapshot).decode().splitlines():

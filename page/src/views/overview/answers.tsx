@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import type { DeciderStatus, FleetHistoryView } from '../../api/schema';
 import { bytes, plural } from '../../format/numbers';
+import { usedText } from '../../format/usage';
 import { formatRoute } from '../../navigation/route';
 import { Card } from '../../parts/frame';
 import { Ago, now } from '../../parts/values';
@@ -18,7 +19,7 @@ export function Answers(known: Known) {
   return (
     <div class="answers">
       <Answer title="Is it working?" tone={known.problems === 0 ? 'good' : 'bad'} lines={isWorking(known)} />
-      <Answer title="What did it do?" lines={workDone(known.status, known.history?.points[0], now.value)} />
+      <Answer title="What did it do?" lines={workDone(known.status, known.history, now.value)} />
       <Answer title="What will it do?" lines={willDo(known)} />
     </div>
   );

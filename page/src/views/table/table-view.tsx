@@ -5,6 +5,7 @@ import type { TableStatus } from '../../api/schema';
 import { mayOperate } from '../../api/session';
 import { type Resource, thisTable, useResource } from '../../api/use-resource';
 import { bytes, count, plural, ratio } from '../../format/numbers';
+import { usedDetail, usedText } from '../../format/usage';
 import { formatRoute, route } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Figure, Figures, Head, Loaded } from '../../parts/frame';
@@ -152,6 +153,9 @@ function TableFigures({ table }: { table: TableStatus }) {
       </Figure>
       <Figure label="Rewrites" note={`${plural(table.counters['files_replaced'] ?? 0, 'file')} replaced`}>
         <Count value={table.counters['rewrites'] ?? 0} />
+      </Figure>
+      <Figure label="Used by runs" note={usedDetail(table.usage)}>
+        {usedText(table.usage)}
       </Figure>
     </Figures>
   );

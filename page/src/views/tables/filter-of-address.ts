@@ -11,6 +11,7 @@ const CONDITIONS: readonly TableCondition[] = [
   'paused',
   'running',
   'waiting',
+  'outside_window',
   'backing_off',
   'not_due',
   'compact',

@@ -1,7 +1,7 @@
 -- Every key of the queue, twin of keys.py with the same names in upper case or behind `_key`; nothing else
 -- builds a key.
 local P, CONFIG, VIRTUAL_TIMES, QUEUED, LEASES, DELAYED, QUARANTINED, DUE_TABLES, IN_FLIGHT, RUNS, EVENTS, ASIDE, CHANGED_TABLES
-local REFUSING_TABLES
+local REFUSING_TABLES, WORK_WINDOWS
 local ROOT = 'root'
 
 -- Builds the names again only if the last call served another queue.
@@ -11,7 +11,7 @@ local function name_keys(prefix)
   CONFIG, VIRTUAL_TIMES, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
   LEASES, DELAYED, QUARANTINED, DUE_TABLES = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
   IN_FLIGHT, RUNS, EVENTS, ASIDE, CHANGED_TABLES = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'aside', P .. 'moved'
-  REFUSING_TABLES = P .. 'refusing'
+  REFUSING_TABLES, WORK_WINDOWS = P .. 'refusing', P .. 'windows'
 end
 
 local function job_key(id) return P .. 'j:' .. id end

@@ -14,6 +14,7 @@ local function lease(job, worker, deadline, slot)
   last_token = math.max(last_token + 1, now_us)
   local token = int(last_token)
   call('HSET', job_key(id), 'state', 'leased', 'token', token, 'worker', worker, 'started', now_ms)
+  if job.closes then call('HSET', job_key(id), 'closes', job.closes) end
   if slot then call('HSET', job_key(id), 'slot', slot) end
   call('ZADD', LEASES, deadline, id)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)

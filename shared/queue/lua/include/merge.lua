@@ -1,5 +1,5 @@
 -- Merging requests is commutative, associative and idempotent, so that order and repetition of events change nothing:
--- least band, priority and arrival, greatest extent; the rest from the request with the greatest (version, precedence,
+-- least band, priority and arrival, greatest extent, any time; the rest from the request with the greatest (version, precedence,
 -- payload, tenant, cost).
 -- include: job
 
@@ -36,6 +36,7 @@ local function merge(old, new)
     tenant = top.tenant, cost = top.cost, version = top.version, precedence = top.precedence, payload = top.payload,
     band = least(old.band, new.band), prio = least(old.prio, new.prio), first_ms = least(old.first_ms, new.first_ms),
     extent = greatest(old.extent, new.extent),
+    any_time = greatest(old.any_time, new.any_time),
   }
   for _, name in ipairs(REQUEST_FIELDS) do
     if merged[name] ~= old[name] then return merged, true end

@@ -10,7 +10,7 @@
 local CRASHES_UNTIL_EXCLUSIVE = 2
 
 local ENDED = {'state', 'token', 'table', 'partition', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'first_ms',
-  'attempts', 'started', 'stop', 'extent', 'd_version'}
+  'attempts', 'started', 'stop', 'extent', 'any_time', 'd_version'}
 
 -- Decrements the two counts of a run, and deletes a count that reaches zero.
 local function decrement_in_flight(of_table, of_tenant)
@@ -39,7 +39,8 @@ end
 -- A job that continues keeps no field of the run.
 local function forget_run(id)
   call('HDEL', job_key(id), 'worker', 'started', 'progress', 'stop', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
-    'd_version', 'd_precedence', 'd_payload', 'd_first_ms', 'd_extent', 'd_quiet', 'd_max', 'revoked', 'slot')
+    'd_version', 'd_precedence', 'd_payload', 'd_first_ms', 'd_extent', 'd_any_time', 'd_quiet', 'd_max',
+    'revoked', 'slot', 'closes')
 end
 
 -- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together

@@ -4,13 +4,14 @@
 -- include: abilities
 -- include: charge
 -- include: limits
+-- include: admission
 local MAX_BANDS = 8
 -- A claim passes over so many entries of a band that it cannot serve, such as jobs that need another ability; then it goes
 -- on with the other bands, so that no actor is idle because a better band is full of jobs of others.
 local PASSED_PER_BAND = 100
 -- Band, tenant and table are the path on which the job was found.
 local SERVED = {'state', 'partition', 'kind', 'prio', 'cost', 'version', 'payload', 'first_ms', 'attempts', 'revision',
-  'token', 'extent'}
+  'token', 'extent', 'any_time'}
 
 -- Strict claims in a row while a weighted band waited, the virtual time of the root, the last token, and the time of the
 -- last poll for due jobs.
@@ -94,6 +95,9 @@ local function take_along(flow, taken, share, most)
     bytes = bytes + tonumber(job.cost)
     if bytes > share.bytes then break end
     job.id, job.band, job.tenant, job.table = id, taken[1].band, taken[1].tenant, taken[1].table
+    local opens, closes = start_of(job)
+    if opens then break end
+    job.closes = closes
     taken[#taken + 1] = job
     ids[#ids + 1] = id
   end
@@ -119,7 +123,7 @@ end
 
 -- Takes the next job out of the queued index, and those that share its slot, charged by their estimated costs.
 -- Returns whether there was an entry, and the jobs with their ids. An entry without a queued job, a tenant or table at its
--- limit, and a job that needs another ability are skipped and leave the tree.
+-- limit, a job outside of its work window, and one that needs another ability are skipped and leave the tree.
 local function take_next(abilities, share)
   local band, band_tag, weighted_waits = next_band()
   if not band then return false end
@@ -145,6 +149,13 @@ local function take_next(abilities, share)
   end
   job.id, job.band, job.tenant, job.table = id, band, tenant, tbl
   call('ZREM', QUEUED, id)
+  local opens, closes = start_of(job)
+  if opens then
+    hold(id, job, opens)
+    skip_first(band, tenant, tbl, rank)
+    return pass_over(band)
+  end
+  job.closes = closes
   local ability = lacking(job, abilities)
   if ability then
     set_aside(id, job, ability)

@@ -3,9 +3,9 @@
 -- include: index
 -- include: merge
 -- include: trace
-local REQUEST_ARGS = 15
+local REQUEST_ARGS = 16
 local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'precedence', 'payload', 'first_ms', 'extent',
-  'why', 'd_version'}
+  'any_time', 'why', 'd_version'}
 
 -- Reads one request from the arguments first .. first + REQUEST_ARGS - 1.
 local function read_request(args, first)
@@ -14,7 +14,7 @@ local function read_request(args, first)
     tenant = args[first + 4], band = args[first + 5], prio = args[first + 6], cost = args[first + 7],
     version = args[first + 8], payload = args[first + 9], first_ms = int(now_ms),
     quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]), precedence = args[first + 12],
-    extent = args[first + 13], trace = args[first + 14],
+    extent = args[first + 13], trace = args[first + 14], any_time = args[first + 15],
   }
 end
 
@@ -23,8 +23,8 @@ local function insert_new(request)
   local state = at > now_ms and 'delayed' or 'queued'
   place(request.id, request, state, at, 'table', request.table, 'partition', request.partition, 'kind', request.kind,
     'attempts', '0', 'revision', '1', plain_fields(request, ''))
-  if request.precedence ~= '0' or request.extent ~= '0' then
-    call('HSET', job_key(request.id), 'precedence', request.precedence, 'extent', request.extent)
+  if request.precedence ~= '0' or request.extent ~= '0' or request.any_time ~= '0' then
+    call('HSET', job_key(request.id), 'precedence', request.precedence, 'extent', request.extent, 'any_time', request.any_time)
   end
   if state == 'delayed' then call('HSET', job_key(request.id), quiet_fields(request)) end
   add_trace(request, 'traces')
@@ -67,8 +67,10 @@ local function merge_into_waiting(job, request)
   elseif state == 'delayed' and job.why == 'ability' and is_of_other_flow(job, merged) then
     -- It was set aside in its old flow; in the new one, an actor without the ability sets it aside again.
     state = 'queued'
+  elseif state == 'delayed' and job.why == 'window' and merged.any_time == '1' then
+    state = 'queued'
   end
-  local move = at or (state == 'queued' and moved(job, merged))
+  local move = at or (state == 'queued' and (job.state ~= 'queued' or moved(job, merged)))
   if move then withdraw(request.id, job) end
   if changed then
     write_request(request.id, merged)

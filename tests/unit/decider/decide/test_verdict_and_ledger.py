@@ -24,6 +24,7 @@ from shared.layout.planner import plan, plan_full
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, JobOrder, Policy
 from shared.queue.limits import MAX_PRIORITY
+from shared.queue.model import Band
 from shared.queue.settings import SETTINGS
 from shared.run_counters import RunCounter
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId, TableMetadata, TableRef
@@ -237,3 +238,23 @@ def test_the_terms_of_a_person_come_before_those_of_an_event(forced: bool, custo
     asked = Trigger(7, TriggerSource.REQUEST, is_forced=forced, is_custom=custom)
     made = evaluate(context, WHOLE_TABLE, state(*[100_000] * 10), asked, COMPACTION)
     assert job_request(context, made).precedence == precedence
+
+
+@pytest.mark.parametrize(
+    ("source", "band", "forced", "any_time"),
+    [
+        (TriggerSource.REQUEST, None, False, True),
+        (TriggerSource.REQUEST, Band.URGENT, False, True),
+        (TriggerSource.REQUEST, Band.LOW, False, False),
+        (TriggerSource.REQUEST, Band.LOW, True, True),
+        (TriggerSource.DATA_CHANGE, None, False, False),
+        (TriggerSource.TIMER, None, False, False),
+    ],
+)
+def test_only_requests_that_name_no_other_band_start_outside_of_a_work_window(
+    source: TriggerSource, band: Band | None, forced: bool, any_time: bool
+) -> None:
+    context = DecisionContext(TableRef(TableId("t"), "t", "memory:///t"), TableMetadata("t", ()), POLICY)
+    asked = Trigger(7, source, band=band, is_forced=forced)
+    made = evaluate(context, WHOLE_TABLE, state(*[100_000] * 10), asked, COMPACTION)
+    assert job_request(context, made).any_time is any_time

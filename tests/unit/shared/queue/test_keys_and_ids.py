@@ -52,6 +52,7 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
         keys.measures("q", "t"),
         keys.refusals("q", "t"),
         keys.refusing_tables("q"),
+        keys.work_windows("q"),
         keys.due_tables("q"),
         keys.changed_tables("q"),
         keys.staged_partitions("q", "n"),
@@ -93,6 +94,7 @@ def test_lua_and_python_spell_the_same_keys() -> None:
         keys.measures("q", ""),
         keys.refusals("q", ""),
         keys.refusing_tables("q"),
+        keys.work_windows("q"),
         keys.due_tables("q"),
         keys.changed_tables("q"),
         keys.staged_partitions("q", ""),
@@ -118,7 +120,7 @@ def test_lua_and_python_call_the_same_key_by_the_same_name() -> None:
     }
     functions = dict(re.findall(r"^local function (\w+)_key\(.*?P \.\. '([^']+)'", text, re.MULTILINE))
     functions["counters"] = "count"
-    assert len(constants) == 13
+    assert len(constants) == 14
     assert len(functions) == len(re.findall(r"^local function \w+_key\(", text, re.MULTILINE))
     for name, literal in (constants | functions).items():
         build = getattr(keys, name.lower())

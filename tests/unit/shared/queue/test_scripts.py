@@ -53,6 +53,7 @@ SAMPLES: list[Command[Any]] = [
     commands.cancel("q", JOB, nonce="n"),
     commands.forget_refusals("q", "t", ["{}"]),
     admin_commands.set_weight("q", Scope.TENANT, "a", 2),
+    admin_commands.set_window("q", "t", ""),
     admin_commands.set_limit("q", Scope.TABLE, "t", admin_commands.SlotLimit(2)),
     admin_commands.pause("q", Scope.QUEUE),
     admin_commands.expedite("q", JOB),
@@ -72,7 +73,7 @@ SAMPLES: list[Command[Any]] = [
 ]
 
 
-READ_BY_PIECES = {ScriptName.CLAIM: range(3, 7), ScriptName.ENQUEUE: range(1, 16), ScriptName.FINISH: range(3, 12)}
+READ_BY_PIECES = {ScriptName.CLAIM: range(3, 7), ScriptName.ENQUEUE: range(1, 17), ScriptName.FINISH: range(3, 12)}
 """Arguments of scripts that hand all of them to a piece of the library."""
 
 
