@@ -2,7 +2,6 @@
 import type { ComponentChildren } from 'preact';
 import type { DeciderStatus, FleetHistoryView } from '../../api/schema';
 import { bytes, plural } from '../../format/numbers';
-import { usedText } from '../../format/usage';
 import { formatRoute } from '../../navigation/route';
 import { Card } from '../../parts/frame';
 import { Ago, now } from '../../parts/values';
