@@ -65,6 +65,7 @@ class GroupOutcome:
     `by_column`: it was encoded column by column, without putting rows together.
     `conflicted_because`: why it could not land beside what others did, if that is known.
     `error`: of a group that failed or was refused. `proof`: what proofreading found of a group that was committed.
+    `late_rows`: rows of it that others deleted while it was rewritten.
     """
 
     group: FileGroup
@@ -77,6 +78,7 @@ class GroupOutcome:
     conflicted_because: str = ""
     error: LakewrightError | None = None
     proof: Proof | None = None
+    late_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,9 +92,7 @@ class RunReport:
         self.counts[RunCounter.FILES_WRITTEN] += len(group.outputs)
         self.counts[RunCounter.BYTES_WRITTEN] += sum(file.size_bytes for file in group.outputs)
         self.rows += group.rows or 0
-        hidden = sum(file.deleted_rows for file in group.outputs)
-        if hidden:  # Those that were hidden when the files were planned, and those that others deleted since.
-            self.counts[RunCounter.LATE_ROWS_HIDDEN] += hidden - sum(file.deleted_rows for file in group.group.files)
+        self.counts[RunCounter.LATE_ROWS_HIDDEN] += group.late_rows
         if group.is_copied:
             self.counts[RunCounter.GROUPS_COPIED] += 1
             self.counts[RunCounter.BYTES_COPIED] += group.group.bytes

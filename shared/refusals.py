@@ -90,6 +90,11 @@ class RefusalReason(Explained):
         "A file is live twice, with different deleted rows, so its rows are there twice.",
         "Restore the table to the version before, or delete these rows with Spark",
     )
+    BOUNDS = (
+        "bounds",
+        "The log has no minima and maxima of a clustering column, by which files have their place in cells.",
+        "Let the table's writers note statistics of its clustering columns",
+    )
     DAMAGED = (
         "damaged",
         "A file is damaged: what it holds is not what its writer wrote.",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from shared.refusals import Refusal
 
@@ -212,6 +212,14 @@ class VacuumMark:
     with_orphans: bool = False
 
 
+class CellReport(NamedTuple):
+    """Bytes that are due after a run on a table in cells, and files of others that it left where they are."""
+
+    left_bytes: int
+    settled_files: int
+    settled_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One version of a table, decoded.
@@ -222,7 +230,8 @@ class Commit:
     0 where the log does not record it. `external` is the path of a file added outside of the table that may not be read
     there, empty if there is none. `added_deletes` and `removed_deletes` are delete files. `vacuum` is set on the commit
     that ends a vacuum, `deduplicated_version` on one that ends a removal of older rows: up to which all were compared.
-    `superseded_files`: files beside data files that only versions before this one need.
+    `superseded_files`: files beside data files that only versions before this one need. `cells`: what a run on a table
+    in cells reports, None for any other commit.
     """
 
     version: int
@@ -242,6 +251,7 @@ class Commit:
     vacuum: VacuumMark | None = None
     deduplicated_version: int | None = None
     superseded_files: int = 0
+    cells: CellReport | None = None
 
     @property
     def position(self) -> Position:

@@ -1,21 +1,24 @@
 """Commits written groups: groups that others changed are set aside, the rest is tried again, and nothing is guessed.
 
-Before each attempt it is checked, in this order, that the outputs are young, that they are in the store with their
-size, and that the lease is still ours: last, so that it is fresh when the commit begins. After a failure the table is
-searched for this very commit first, whatever the failure says: even a conflict may be one with our own first try, which
-was made although its answer was lost. Our outputs are deleted only where it is certain that no commit refers to them;
-otherwise they are left to a vacuum.
+Before each attempt it is checked that the outputs are young, and in the store with their size. Then the newest version
+is read, and others have as long as the attempt takes from there to come first: what does not depend on that version was
+done before, but for the question whether the lease is still ours, which is asked last and takes a moment. After a
+failure the table is searched for this very commit first, whatever the failure says: even a conflict may be one with our
+own first try, which was made although its answer was lost. Our outputs are deleted only where it is certain that no
+commit refers to them; otherwise they are left to a vacuum.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic
+from typing import Any, Generic
 
 import structlog
 
+from actor.attempts import COMMIT_S, Attempts
 from actor.ports import Control
-from actor.rewrite.model import Attempt, NotAsked, S, Verdict
+from actor.rewrite.model import Attempt, NotAsked, S, Staged, Verdict
 from actor.rewrite.ports import CommitTarget
 from shared.errors import Conflict, LakewrightError, RetryableError
 from shared.layout.planner import FileGroup
@@ -37,18 +40,27 @@ class CommitResult(Generic[S]):
 
 
 class Committer(Generic[S]):
-    """Commits written groups to one table; it is as old as the oldest output. `clock_s` counts seconds."""
+    """Commits written groups to one table; it is as old as the oldest output.
+
+    `clock_s` counts seconds, and `pause` waits for some.
+    """
 
     def __init__(
-        self, target: CommitTarget[S], control: Control, *, clock_s: Callable[[], float] = time.monotonic
+        self,
+        target: CommitTarget[S],
+        control: Control,
+        *,
+        clock_s: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], object] = time.sleep,
     ) -> None:
         self._target = target
         self._control = control
         self._clock_s = clock_s
+        self._pause = pause
         self._begun_s = clock_s()
 
-    def commit(self, written: Sequence[S], *, attempts: int) -> CommitResult[S]:
-        """Commit the groups that are still live, trying at most `attempts` times.
+    def commit(self, written: Sequence[S], *, within_s: float = COMMIT_S) -> CommitResult[S]:
+        """Commit the groups that are still live; others may be first for so many seconds.
 
         Raises:
             LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.
@@ -56,50 +68,46 @@ class Committer(Generic[S]):
             PermanentError, NoTable, RetryableError: the commit was refused for certain; our files are deleted.
             RetryableError: the outcome is unknown, and the table does not show the commit.
         """
+        attempts = Attempts(self._clock_s, self._pause, within_s)
         offered, conflicts = tuple(written), 0
+        held = offered  # Groups whose files are there: as they were written, and as the newest attempt has them.
         last: LakewrightError | None = None
         set_aside: dict[FileGroup, str] = {}
-        for _ in range(attempts):
-            attempt = self._begin(offered)
-            kept = {one.live.group for one in attempt.groups}
-            taken = [one for one in offered if one.live.group not in kept]
-            conflicts += bool(taken) and last is None  # After a refusal it is the conflict already counted.
-            self.discard(taken)
+        while attempts.again():
+            with self._discarded_on_failure(held):
+                self._require_young()
+                self._require_present(held)
+                attempt = self._target.begin(offered)
+            conflicts += len(attempt.groups) < len(offered) and last is None  # After a refusal it is counted already.
+            needed = (*attempt.groups, *attempt.committed)
+            self._discard_files(_paths(held) - _paths(needed))
+            offered, held = attempt.groups, needed
             set_aside |= attempt.set_aside
-            offered = attempt.groups
             if not offered:
                 return CommitResult(conflicts=conflicts, set_aside=set_aside)
-            self._require_permission(attempt.committed)
+            with self._discarded_on_failure(held):
+                self._control.may_commit()
             try:
                 version = self._target.commit(attempt)
             except Exception as error:  # noqa: BLE001 - judged, and raised again unless the table shows the commit
-                found = self._resolve_failure(error, attempt)
+                found = self._resolve_failure(error, attempt, held)
                 if found is not None:
                     return CommitResult(found, attempt.committed, conflicts, set_aside)
-                self._discard_made_good(attempt)
                 conflicts += 1
                 last = self._target.failures.refused(error, self._target.location)
             else:
                 made = self._made(attempt) if version is None else version
                 return CommitResult(made, attempt.committed, conflicts, set_aside)
-        self.discard(offered)
-        raise last or Conflict(f"no commit to {self._target.location} was attempted: {attempts=}", kind=Verdict.BUSY)
+        self.discard(held)
+        raise Conflict(f"{last}; tried {attempts.text}", kind=getattr(last, "kind", Verdict.BUSY))
 
-    def _begin(self, offered: tuple[S, ...]) -> Attempt[S]:
+    @contextmanager
+    def _discarded_on_failure(self, held: Sequence[S]) -> Iterator[None]:
+        """Delete these groups if a commit is forbidden or cannot begin: each earlier one was refused for certain."""
         try:
-            return self._target.begin(offered)
+            yield
         except BaseException:
-            self.discard(offered)  # As in `_require_permission`: no attempt is open.
-            raise
-
-    def _require_permission(self, offered: Sequence[S]) -> None:
-        """Raise unless a commit is allowed; the lease comes last, so that it is fresh when the commit begins."""
-        try:
-            self._require_young()
-            self._require_outputs(offered)
-            self._control.may_commit()
-        except BaseException:
-            self.discard(offered)  # No attempt is open: each earlier one was refused for certain.
+            self.discard(held)  # No attempt is open.
             raise
 
     def _require_young(self) -> None:
@@ -112,13 +120,13 @@ class Committer(Generic[S]):
                 "lakewright.max-bytes-per-job"
             )
 
-    def _require_outputs(self, offered: Sequence[S]) -> None:
-        """Raise RetryableError unless every file that was written is in the store with its size.
+    def _require_present(self, held: Sequence[S]) -> None:
+        """Raise RetryableError unless every file that was written is in the store with its size in bytes.
 
         Another process may have removed files that no version refers to, as VACUUM without retention and searches for
         orphans without a least age do. Then the inputs must not be replaced by them.
         """
-        expected = {path: size for one in offered for path, size in one.sizes.items()}
+        expected = {path: size for one in held for path, size in one.sizes.items()}
         sizes = self._target.sizes(expected)
         wrong = [f"{path} ({sizes[path]} of {size} bytes)" for path, size in expected.items() if sizes[path] != size]
         if wrong:
@@ -128,8 +136,11 @@ class Committer(Generic[S]):
                 "retention of 0, remove orphan files without an age, or clean up the folder?"
             )
 
-    def _resolve_failure(self, error: Exception, attempt: Attempt[S]) -> int | None:
-        """Return the version if the commit was made after all, None if it may be tried again; raise otherwise."""
+    def _resolve_failure(self, error: Exception, attempt: Attempt[S], held: Sequence[S]) -> int | None:
+        """Return the version if the commit was made after all, None if it may be tried again; raise otherwise.
+
+        What was written is deleted if it was refused.
+        """
         target = self._target
         verdict, text = target.failures.verdict(error), target.failures.text(error)
         version = None if isinstance(error, NotAsked) else self._found(text, error, attempt)
@@ -149,7 +160,7 @@ class Committer(Generic[S]):
                 f"{target.mark}; its files are left to a vacuum"
             ) from error
         if verdict is Verdict.REFUSED:
-            self.discard(attempt.committed)
+            self.discard(held)  # It was certainly not made.
             raise target.failures.refused(error, target.location) from error
         return None
 
@@ -173,14 +184,12 @@ class Committer(Generic[S]):
             raise RetryableError(f"the commit to {self._target.location} was made, but the table shows it no longer")
         return version
 
-    def _discard_made_good(self, attempt: Attempt[S]) -> None:
-        """Delete what was written for this attempt alone; it was refused for certain."""
-        kept = {path for group in attempt.groups for path in group.paths}
-        self.tidy(lambda: [path for group in attempt.made_good.values() for path in group.paths if path not in kept])
-
     def discard(self, groups: Sequence[S]) -> None:
         """Delete what was written for these groups; no commit refers to it. What cannot be deleted is logged."""
-        self.tidy(lambda: [path for group in groups for path in group.paths])
+        self._discard_files(_paths(groups))
+
+    def _discard_files(self, paths: Collection[str]) -> None:
+        self.tidy(lambda: sorted(paths))
 
     def tidy(self, find: Callable[[], Collection[str]]) -> None:
         """Delete the files found, which no commit refers to; a failure is logged, and a vacuum deletes them later."""
@@ -192,3 +201,8 @@ class Committer(Generic[S]):
         except Exception as error:  # noqa: BLE001 - tidying must not hide why it was needed; a vacuum does it later
             text = self._target.failures.text(error)
             _log.warning("orphan_files_not_deleted", table=self._target.location, error=text)
+
+
+def _paths(groups: Sequence[Staged[Any, Any]]) -> set[str]:
+    """Return the paths of all files that were written for these groups."""
+    return {path for one in groups for path in one.paths}

@@ -79,6 +79,11 @@ class LateRows(Generic[S, N]):
     hidden: Positions
     places: tuple[int, ...]
 
+    @property
+    def count(self) -> int:
+        """Return how many rows others deleted."""
+        return sum(map(len, self.hidden))
+
 
 class Comparisons(Generic[S]):
     """Remembers which late rows of one rewrite were compared with those at their places in the output.

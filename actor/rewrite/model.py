@@ -43,7 +43,7 @@ class Staged(Generic[L, F]):
     """A group whose output files exist and have the right number of rows; no commit refers to them yet.
 
     encoded_because: why its row groups were not copied; None: they were. by_column: encoded, but not by Spark.
-    proof: what the outputs were compared by with their inputs.
+    proof: what the outputs were compared by with their inputs. late_rows: rows of it that others deleted meanwhile.
     """
 
     live: L
@@ -52,6 +52,7 @@ class Staged(Generic[L, F]):
     encoded_because: str | None = None
     by_column: bool = False
     proof: Proof | None = None
+    late_rows: int = 0
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -71,19 +72,19 @@ S = TypeVar("S", bound=Staged[Any, Any])
 class Attempt(Generic[S]):
     """One attempt to commit: the groups that are live in the newest version, and what the format opened it with.
 
-    made_good: groups of which others deleted rows meanwhile, as they are committed all the same, by their place.
+    made_good: groups with rows to hide, as they are committed all the same, by their group in the plan.
     set_aside: why groups that were offered are not among them, by their group in the plan, as far as the format says.
     """
 
     groups: tuple[S, ...]
     base: Any = None
-    made_good: Mapping[int, S] = field(default_factory=dict)
+    made_good: Mapping[FileGroup, S] = field(default_factory=dict)
     set_aside: Mapping[FileGroup, str] = field(default_factory=dict)
 
     @property
     def committed(self) -> tuple[S, ...]:
         """The groups as the attempt commits them."""
-        return tuple(self.made_good.get(place, group) for place, group in enumerate(self.groups))
+        return tuple(self.made_good.get(one.live.group, one) for one in self.groups)
 
 
 class Verdict(StrEnum):

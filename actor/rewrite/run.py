@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
+from actor.attempts import COMMIT_S
 from actor.outcomes import not_written
 from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
 from actor.rewrite.checks import MIB, free_bytes, require_free_space
@@ -29,7 +30,7 @@ class RewriteSettings:
     """How rewrites work, whatever the format; see each field."""
 
     write_threads: int = 2  # Of groups, each of which needs a core at a time; more only share them.
-    commit_attempts: int = 20  # What is written is lost with the last one; where others commit each second, five were.
+    commit_s: float = COMMIT_S  # Others may be first for so long; then what was written is lost.
     reserved_disk_bytes: int = 256 * MIB  # Left free on a local disk: the table's own writers need it.
 
 
@@ -92,7 +93,7 @@ class ExactRewrite(Generic[L, S]):
         except BaseException:
             committer.discard(writes.written)
             raise
-        landing = committer.commit(writes.written, attempts=self.settings.commit_attempts)
+        landing = committer.commit(writes.written, within_s=self.settings.commit_s)
         if landing.version is not None:
             control.reached(COMMITTED)
         return landing
@@ -130,4 +131,5 @@ def _landed(group: Staged[Any, Any]) -> GroupOutcome:
         encoded_because=group.encoded_because or "",
         by_column=group.by_column,
         proof=group.proof,
+        late_rows=group.late_rows,
     )

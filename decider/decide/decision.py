@@ -9,6 +9,7 @@ from typing import Any
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from shared.index.signal import IndexSignal
 from shared.jobs.payload import RewriteKind
+from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.eligibility import DecisionReason
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
@@ -73,7 +74,8 @@ class TableSignals:
 
     checkpoint: version of the table's newest checkpoint, -1 if it has none; None where it is not known.
     new_commits: how many commits led to this version since the signals were evaluated last; timers alone depend on it.
-    key_runs: which rows were added and compared by their keys. clustered: files of a clustered table; None for others.
+    key_runs: which rows were added and compared by their keys. clustered: files of a clustered table,
+    cells: of one in cells; None for others.
     index: an index on several columns, where it was read; None elsewhere.
     manifests: the newest snapshot's; None where they are not known. twins: other names of the table, whose
     metadata may need any of its files.
@@ -85,6 +87,7 @@ class TableSignals:
     new_commits: int = 0
     key_runs: KeyRuns = NO_KEY_RUNS
     clustered: ClusteredFiles | None = None
+    cells: CellFiles | None = None
     index: IndexSignal | None = None
     manifests: ManifestFiles | None = None
     twins: tuple[str, ...] = ()

@@ -20,6 +20,11 @@ def describe(signals: TableSignals) -> str:
             f" Not clustered: {files(clustered.unclustered_files)} with {size(clustered.unclustered_bytes)}; "
             f"clustered: {size(clustered.clustered_bytes)}."
         )
+    if (cells := signals.cells) is not None:
+        text += (
+            f" New: {files(cells.new_files)} with {mib(cells.new_bytes)}; due since the last run: "
+            f"{mib(cells.left_bytes)}; in cells: {mib(cells.files.clustered_bytes)}."
+        )
     if signals.twins:
         text += f" It is registered as {', '.join(signals.twins)}, too."
     if signals.index is not None:

@@ -1,4 +1,4 @@
-"""Request to cluster a table with `CLUSTER BY`, whatever share of its bytes is not clustered."""
+"""Request to cluster a table with `CLUSTER BY`, whatever share of it is not clustered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from decider.requests.table_request import RequestedJob, RequestPreview, TableRe
 from shared.errors import InvalidInput
 from shared.jobs.cluster_options import ClusterOptions
 from shared.jobs.payload import CLUSTER
+from shared.layout.cells.counts import CellFiles
+from shared.layout.cells.tags import CELL_TAG
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_stats import CUBE_TAG
 
@@ -21,9 +23,9 @@ class ClusterDryRun(RequestPreview):
 
     due: bool = shown("Whether an automatic run is due.")
     reason: str = shown("Machine-readable reason.")
-    unclustered_files: int = shown("Files outside of Z-cubes.")
+    unclustered_files: int = shown("Files outside of Z-cubes; in a table in cells, files that others wrote.")
     unclustered_bytes: int = shown("Their size in bytes.")
-    clustered_bytes: int = shown("Size of the files in Z-cubes, in bytes.")
+    clustered_bytes: int = shown("Size of all other files, in bytes.")
     rewritten_bytes: int = shown("Bytes that a run would read and write, at most.")
 
 
@@ -33,7 +35,10 @@ class ClusterRequest(TableRequest):
 
     name: ClassVar[str] = "cluster"
     summary: ClassVar[str] = "Cluster a table"
-    text: ClassVar[str] = "Run the format's own OPTIMIZE on a table with CLUSTER BY, which clusters its files."
+    text: ClassVar[str] = (
+        "Run the clustering of a table with CLUSTER BY: its format's own OPTIMIZE, or rewrites into cells until "
+        "nothing is due, as lakewright.cluster is set."
+    )
     answer: ClassVar[type[RequestPreview] | None] = ClusterDryRun
 
     dry_run: bool = option("Count what would be rewritten without changing anything.")
@@ -47,14 +52,20 @@ class ClusterRequest(TableRequest):
 
     async def preview(self, table: "RequestedTable") -> ClusterDryRun:
         """Count what a run would rewrite now."""
-        files = ClusteredFiles.of((file.size_bytes, CUBE_TAG in file.tags) for file in table.files)
+        in_cells = table.policy.has_cells
+        files = ClusteredFiles.of(
+            (file.size_bytes, (CELL_TAG if in_cells else CUBE_TAG) in file.tags) for file in table.files
+        )
         if table.refusal is None:
             _require_clustered(table)
+        cells = CellFiles(files)
+        need = (cells if in_cells else files).need(table.policy)
+        rewritten_bytes = cells.rewritten_bytes(table.policy) if in_cells else files.rewritten_bytes
         message = (
-            f"{counted(files.unclustered_files, 'file')} with {files.unclustered_bytes} bytes are not clustered; a run "
-            f"would rewrite {files.rewritten_bytes} bytes."
+            f"{counted(files.unclustered_files, 'file')} with {files.unclustered_bytes} bytes are "
+            f"{'new' if in_cells else 'not clustered'}; a run would rewrite {rewritten_bytes} bytes"
+            f"{' at most, and what the last one left' if in_cells else ''}."
         )
-        need = files.need(table.policy)
         return ClusterDryRun(
             table.version,
             message if table.refusal is None else table.refusal.message,
@@ -63,12 +74,12 @@ class ClusterRequest(TableRequest):
             files.unclustered_files,
             files.unclustered_bytes,
             files.clustered_bytes,
-            files.rewritten_bytes,
+            rewritten_bytes,
         )
 
 
 def _require_clustered(table: "RequestedTable") -> None:
-    """Raise InvalidInput for a table that its format's own OPTIMIZE does not cluster."""
+    """Raise InvalidInput for a table without CLUSTER BY."""
     if not table.policy.clusters:
         raise InvalidInput(
             f"the table {table.ref.name} is not clustered: there is no CLUSTER BY; compaction and sort-by are for "

@@ -16,7 +16,7 @@ from shared.errors import InvalidInput
 from shared.formats.registry import support_of
 from shared.jobs.payload import CLUSTER, INDEX
 from shared.policy.names import MANUAL, QBEAST_SWITCH
-from shared.policy.policy import MIB, Policy, PolicyLayer, PropertyIssue, apply
+from shared.policy.policy import MIB, ClusterMode, Policy, PolicyLayer, PropertyIssue, apply
 from shared.policy.properties import read_properties
 from shared.policy.refused_properties import INDEX_PROPERTIES
 from shared.refusals import Refusal
@@ -117,7 +117,7 @@ class PolicyDefaults:
         """
         found, refusal = self._resolved(table, configuration, last_good), log_status.refusal
         support = support_of(log_status.format)
-        if refusal is not None and CLUSTER in refusal.allows and found.policy.cluster:
+        if refusal is not None and CLUSTER in refusal.allows and found.policy.cluster is not ClusterMode.OFF:
             found, support = _clustered(found, refusal), limited_to(support, refusal.allows, "clustered")
             refusal = None
         elif refusal is not None and INDEX in refusal.allows:
@@ -232,7 +232,9 @@ def _stopped(found: EffectivePolicy) -> EffectivePolicy:
 
 
 def _clustered(found: EffectivePolicy, refusal: Refusal) -> EffectivePolicy:
-    note = f"{refusal.reason}, so no exact rewrite touches it: Delta's own OPTIMIZE clusters it"
+    in_cells = found.policy.cluster is ClusterMode.CELLS
+    how = "rewrites keep it in cells" if in_cells else "Delta's own OPTIMIZE clusters it"
+    note = f"{refusal.reason}, so no other rewrite touches it: {how}"
     return replace(found, policy=found.policy.with_traits(is_clustered=True), notes=(*found.notes, note))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shared.layout.cells.tags import CELL_TAG
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_count import PartitionCount, PartitionCounter
 from shared.layout.partition_stats import CUBE_TAG
@@ -28,6 +29,7 @@ COLUMNS = pa.schema(
         pa.field("modified_ms", pa.int64(), nullable=False),
         pa.field("is_idle_compacted", pa.bool_(), nullable=False),
         pa.field("is_cube", pa.bool_(), nullable=False),
+        pa.field("is_cell", pa.bool_(), nullable=False),
         pa.field("generated_ms", pa.int64()),
     ]
 )
@@ -93,14 +95,14 @@ class LiveFiles:
         total = _sum(sizes) + sum(file.size_bytes for file in self.others)
         return len(sizes) + len(self.others), total
 
-    @property
-    def clustered(self) -> ClusteredFiles:
-        """The files in and outside of Z-cubes."""
-        counted = ClusteredFiles.of((file.size_bytes, CUBE_TAG in file.tags) for file in self.others)
-        for is_cube in (True, False):
-            sizes = self.columns.table.filter(pc.equal(self.columns.table["is_cube"], is_cube))["size_bytes"]
+    def clustered(self, *, in_cells: bool) -> ClusteredFiles:
+        """Count the files in and outside of Z-cubes, or with and without a cell."""
+        tag, column = (CELL_TAG, "is_cell") if in_cells else (CUBE_TAG, "is_cube")
+        counted = ClusteredFiles.of((file.size_bytes, tag in file.tags) for file in self.others)
+        for is_clustered in (True, False):
+            sizes = self.columns.table.filter(pc.equal(self.columns.table[column], is_clustered))["size_bytes"]
             if len(sizes):
-                counted = counted.plus(_sum(sizes), is_cube=is_cube, files=len(sizes))
+                counted = counted.plus(_sum(sizes), is_cube=is_clustered, files=len(sizes))
         return counted
 
 

@@ -40,6 +40,7 @@ from decider.store.tables.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.errors import Corrupt
 from shared.jobs.payload import JobPayload
+from shared.layout.cells.counts import CellFiles
 from shared.layout.eligibility import Reason
 from shared.layout.key_runs import NO_KEY_RUNS
 from shared.layout.partition_count import PartitionCount
@@ -98,8 +99,7 @@ class StateRebuilder:
         snapshot = live.head
         new, in_force = self._state_at(table, snapshot, old, reason)
         policy = in_force.policy
-        if policy.clusters:
-            new = replace(new, clustered=live.clustered)
+        new = _with_clustering(new, old, live, policy)
         if policy.vacuum:
             new = replace(new, removals=await _removals(reader, old, policy))
         # Before the cursor moves: if we end in between, the next call finds the same to do.
@@ -311,6 +311,14 @@ def _backlog_counted(before_bytes: int, after_bytes: int) -> dict[str, int]:
         CommitCounter.BACKLOG_BYTES_DONE: max(0, before_bytes - after_bytes),
     }
     return {name: count for name, count in counts.items() if count}
+
+
+def _with_clustering(new: TableState, old: TableState | None, live: LiveFiles, policy: Policy) -> TableState:
+    """Return the state with the files of a clustered table counted."""
+    if policy.has_cells:
+        known = CellFiles() if old is None or old.cells is None else old.cells
+        return replace(new, cells=known.counted_again(live.clustered(in_cells=True)))
+    return replace(new, clustered=live.clustered(in_cells=False)) if policy.clusters else new
 
 
 async def _removals(reader: TableReader, old: TableState | None, policy: Policy) -> Removals:

@@ -233,6 +233,7 @@ class TableTracking:
             removals=cursor.removals.after(commit),
             key_runs=cursor.key_runs.after(commit),
             clustered=None if cursor.clustered is None else cursor.clustered.after(commit),
+            cells=None if cursor.cells is None else cursor.cells.after(commit),
             contention=learned.contention,
             commit_counts=learned.commit_counts,
             level_fit=learned.level_fit,

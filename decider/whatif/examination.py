@@ -27,7 +27,7 @@ from decider.whatif.simulator import SimulationResult, replay_lakewright
 from decider.whatif.spread_rows import describe_key
 from decider.whatif.trace_reader import TableTrace
 from shared.jobs.payload import INDEX
-from shared.policy.policy import MIB, Policy, apply
+from shared.policy.policy import MIB, ClusterMode, Policy, apply
 from shared.policy.properties import as_properties, read_settings
 
 TITLES = {
@@ -137,7 +137,7 @@ def examine(
 def _refused(table: TableTrace, in_force: EffectivePolicy) -> tuple[str, ...]:
     if table.refusal is None:
         return ()
-    if table.refusal.allows and in_force.policy.cluster:
+    if table.refusal.allows and in_force.policy.cluster is not ClusterMode.OFF:
         return ("The table is rewritten by its format's own OPTIMIZE alone, which is not replayed: compaction is.",)
     note = "The table is refused, so nothing is rewritten whatever its policy is; the replay ignores that: "
     notes = (note + table.refusal.message,)

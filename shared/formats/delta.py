@@ -102,11 +102,12 @@ CLUSTERING = "clustering"
 """Feature of a table with `CLUSTER BY` (liquid clustering), whose files Delta's own OPTIMIZE clusters."""
 
 _CLUSTERING = (
-    "Set lakewright.cluster=on, and Lakewright runs Delta's own OPTIMIZE, which keeps the clustering; or remove the "
+    "Set lakewright.cluster=on, and Lakewright runs Delta's own OPTIMIZE, which keeps the clustering, or "
+    "lakewright.cluster=cells, and it keeps the order by rewrites of its own; or remove the "
     "clustering with ALTER TABLE ... CLUSTER BY NONE and ALTER TABLE ... DROP FEATURE clustering"
 )
 _ALLOWED_IF_CLUSTERED = (CLUSTER, VACUUM, CHECKPOINT)
-"""Kinds of jobs on a clustered table: none of them merges its files in any other way than Delta does."""
+"""Kinds of jobs on a clustered table: none of them merges its files as if they had no order."""
 
 _KNOWN_REASONS: Mapping[str, tuple[str, str]] = {
     "catalogManaged": ("a catalog coordinates its commits, which is not supported", _CATALOG),

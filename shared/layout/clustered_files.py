@@ -1,5 +1,7 @@
 """Files of a clustered table (`CLUSTER BY`): which are clustered, and when the format's own OPTIMIZE pays for itself.
 
+How a table in cells is counted, `shared.layout.cells.counts` says.
+
 OPTIMIZE puts files that are not clustered into Z-cubes, and rewrites a Z-cube again and again until it has
 `CUBE_BYTES`: on a table below that size, each run rewrites all of it. So a run is due once the new bytes are a share of
 those that it rewrites again, which bounds the bytes rewritten: with a share of 1/4, five for each byte that is new.
@@ -37,17 +39,24 @@ class ClusterReason(DecisionReason):
         "The bytes that are not clustered are below `cluster-threshold`.",
         "pruned_by_clustering",
     )
+    HALF_A_RUN = "half_a_run_due", "Half of what a run rewrites is due in the cells of the table."
+    MANY_NEW = "many_new_files", "64 files or more are new in a table in cells, which overrides their size."
+    BELOW_RUN = (
+        "below_half_a_run",
+        "Less than half of what a run rewrites is due in the cells of the table.",
+        "pruned_by_clustering",
+    )
     NOT_CLUSTERED = "not_a_clustered_table", "The table has no CLUSTER BY.", "pruned_by_clustering"
 
     @property
     def is_due(self) -> bool:
         """True if a run is due."""
-        return self in (ClusterReason.UNCLUSTERED, ClusterReason.MANY_FILES)
+        return not self.stage
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteredFiles:
-    """Number and bytes of the live files outside of Z-cubes, and the bytes of those in Z-cubes."""
+    """Number and bytes of the live files that are not clustered (outside of Z-cubes), and the bytes of all others."""
 
     unclustered_files: int = 0
     unclustered_bytes: int = 0
@@ -70,19 +79,22 @@ class ClusteredFiles:
         unclustered = max(0, self.unclustered_files + files), max(0, self.unclustered_bytes + sign * size_bytes)
         return ClusteredFiles(*unclustered, self.clustered_bytes)
 
-    def after(self, commit: Commit) -> "ClusteredFiles":
-        """Return the counts after a commit; a removal without tags or size is completed from the add of its path."""
+    def after(self, commit: Commit, tag: str = CUBE_TAG) -> "ClusteredFiles":
+        """Return the counts after a commit; `tag` is that of a clustered file.
+
+        A removal without tags or size is completed from the add of its path.
+        """
         added = {file.path: file for file in commit.added}
         counted = self
         for file in commit.added:
-            counted = counted.plus(file.size_bytes, is_cube=CUBE_TAG in file.tags)
+            counted = counted.plus(file.size_bytes, is_cube=tag in file.tags)
         for removed in commit.removed:
             twin = added.get(removed.path)
             tags: Mapping[str, str] | None = removed.tags if removed.tags or twin is None else twin.tags
             size_bytes = removed.size_bytes
             if size_bytes is None:
                 size_bytes = 0 if twin is None else twin.size_bytes
-            counted = counted.plus(size_bytes, is_cube=CUBE_TAG in (tags or {}), files=-1)
+            counted = counted.plus(size_bytes, is_cube=tag in (tags or {}), files=-1)
         return counted
 
     @property
@@ -107,3 +119,7 @@ class ClusteredFiles:
         if self.unclustered_bytes * share.denominator < self.repeated_bytes * share.numerator:
             return ClusterReason.BELOW_THRESHOLD
         return ClusterReason.UNCLUSTERED
+
+
+NOTHING_CLUSTERED = ClusteredFiles()
+"""No file was counted."""

@@ -36,6 +36,8 @@ class CommitMetadata:
     traceparent: context of the span that wrote it, if traces are recorded. index_input: index data of the files that it
     removes, which the removals lack; index_selection: by which strategy they were chosen. proofread: by what all of
     its groups were compared with their inputs at least: `rows`, `bytes` or `unverified`.
+    Of a table in cells: bytes that are due after the run; settled_files and settled_bytes: of files that others wrote
+    and that it left where they are.
     """
 
     origin: CommitOrigin
@@ -55,6 +57,9 @@ class CommitMetadata:
     index_input: IndexSideStats | None = None
     index_selection: str | None = None
     proofread: str | None = None
+    left_bytes: int | None = None
+    settled_files: int | None = None
+    settled_bytes: int | None = None
 
     @property
     def origins(self) -> tuple[CommitOrigin, ...]:
@@ -97,6 +102,9 @@ _PLAIN: Mapping[str, type] = {
     "traceparent": str,
     "index_selection": str,
     "proofread": str,
+    "left_bytes": int,
+    "settled_files": int,
+    "settled_bytes": int,
 }
 
 

@@ -46,7 +46,7 @@ class Reason(DecisionReason):
     )
     CLUSTERED_TABLE = (
         "clustered_table",
-        "The table has CLUSTER BY: only its format's own OPTIMIZE rewrites it (action `cluster`).",
+        "The table has CLUSTER BY: only the action `cluster` rewrites it.",
         "disabled",
     )
     INDEXED_TABLE = (

@@ -8,7 +8,7 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from shared.layout.key_depth import KeyRange
@@ -53,16 +53,17 @@ def _whole(value: object) -> int:
 
 
 def _decimal(value: Any) -> int:
-    scaled = Decimal(str(value)).scaleb(_DECIMAL_DIGITS)
-    return int(scaled.to_integral_value())
+    return int(Decimal(str(value)).scaleb(DECIMAL_DIGITS, _EXACT).to_integral_value(context=_EXACT))
 
 
-_DECIMAL_DIGITS = 38
-"""Digits behind the point that a decimal can have."""
+DECIMAL_DIGITS = 38
+"""Digits that a decimal can have, before the point and behind it."""
+
+_EXACT = Context(prec=2 * DECIMAL_DIGITS + 1)
 
 
 def _float(value: Any) -> int:
-    if type(value) not in (int, float) or math.isnan(value):
+    if type(value) not in (int, float, Decimal) or math.isnan(value):
         raise ValueError(f"{value!r} is no number")
     bits: int = struct.unpack(">q", struct.pack(">d", float(value) + 0.0))[0]
     return bits if bits >= 0 else -(bits + _SIGN)

@@ -1,15 +1,16 @@
 """Properties of the actions beside compaction: clustering, indexes, keys, vacuum, checkpoints and manifests."""
 
 from shared.policy import parsers as spelled
-from shared.policy.policy import KeyScope
+from shared.policy.policy import ClusterMode, KeyScope
 from shared.policy.property import Property
 
 ACTION_PROPERTIES: tuple[Property, ...] = (
     Property(
         "cluster",
-        spelled.switch,
+        spelled.choice(ClusterMode, true=ClusterMode.ON, false=ClusterMode.OFF),
         "off",
-        "cluster tables that have CLUSTER BY, by their format's own OPTIMIZE: on or off",
+        "cluster tables that have CLUSTER BY: on (by their format's own OPTIMIZE), cells (by exact rewrites whose cost "
+        "does not grow with the table) or off",
     ),
     # Below a hundredth of the table, each run would rewrite the rest of it for next to nothing.
     Property(

@@ -260,12 +260,13 @@ def key_column(text: str) -> str | None:
     return found
 
 
-def choice(kind: type[StrEnum]) -> Parser:
-    """Return the parser of one of a few words, in any case."""
+def choice(kind: type[StrEnum], **others: StrEnum) -> Parser:
+    """Return the parser of one of a few words, in any case; `others` mean the same as one of them."""
 
     def parse(text: str) -> StrEnum:
+        lowered = text.strip().lower()
         try:
-            return kind(text.strip().lower())
+            return others.get(lowered) or kind(lowered)
         except ValueError:
             raise ValueError(f"expected one of {', '.join(kind)}") from None
 

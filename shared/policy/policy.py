@@ -97,6 +97,19 @@ class ClusteringOrder(StrEnum):
     TIME = "time"
 
 
+class ClusterMode(StrEnum):
+    """How a table with `CLUSTER BY` is clustered: not at all, by its format's own OPTIMIZE, or into cells."""
+
+    OFF = "off"
+    ON = "on"
+    CELLS = "cells"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ClusterMode | None":
+        """Read what earlier releases wrote, a boolean."""
+        return {True: cls.ON, False: cls.OFF}.get(value) if isinstance(value, bool) else None
+
+
 class KeyScope(StrEnum):
     """Where a primary key is unique: in the table, so that partitions never share one, or in each partition."""
 
@@ -165,7 +178,7 @@ class Policy:
     # None: as often as reads are reported (see `LearnedValues`), and 1 where none are.
     read_weight: Fraction | None = None
     job_order: JobOrder = JobOrder.BENEFIT
-    cluster: bool = False
+    cluster: ClusterMode = ClusterMode.OFF
     cluster_threshold: Fraction = Fraction(1, 4)
     index: bool = False
     index_every_s: int = 60
@@ -222,8 +235,13 @@ class Policy:
 
     @property
     def clusters(self) -> bool:
-        """True if a clustered table is rewritten, by its format's own OPTIMIZE and by nothing else."""
-        return self.cluster and self.traits.is_clustered
+        """True if a clustered table is rewritten: by its format's own OPTIMIZE or into cells, and by nothing else."""
+        return self.cluster is not ClusterMode.OFF and self.traits.is_clustered
+
+    @property
+    def has_cells(self) -> bool:
+        """True if it is kept in cells."""
+        return self.clusters and self.cluster is ClusterMode.CELLS
 
     @property
     def indexes(self) -> bool:

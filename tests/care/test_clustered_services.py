@@ -9,7 +9,7 @@ from decider.web.base_model import MAX_PAGE
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.commit_metadata import decode
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy.policy import MIB, Policy
+from shared.policy.policy import MIB, ClusterMode, Policy
 from tests.support.delta_tables import HandTable, commit_info, live, newest, rows
 from tests.support.outside import is_at_rest
 from tests.support.stack import Stack
@@ -25,7 +25,7 @@ ROWS = 1_000
 AT_ONCE = 5
 """Commits after which the test waits for the services to do what is due: as slow writers would."""
 
-POLICY = Policy(cluster=True, target_bytes=MIB, min_input_files=8).with_traits(is_clustered=True)
+POLICY = Policy(cluster=ClusterMode.ON, target_bytes=MIB, min_input_files=8).with_traits(is_clustered=True)
 """What `PROPERTIES` set."""
 
 PROPERTIES = {"lakewright.cluster": "on", "lakewright.target-file-size": "1 MiB", "lakewright.min-input-files": "8"}

@@ -15,7 +15,7 @@ from shared.jobs.payload import CHECKPOINT, VACUUM
 from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.clustered_files import ClusteredFiles
 from shared.partitions import WHOLE_TABLE
-from shared.policy.policy import KIB, Policy
+from shared.policy.policy import KIB, ClusterMode, Policy
 from shared.table import CommitOrigin
 from tests.support.aged_table import DAY_MS, age, forget_logs, now_ms, versions
 from tests.support.clustered_table import POLICY, ClusteredTable, batch
@@ -44,7 +44,7 @@ def test_a_schedule_that_leaves_as_small_a_share_unclustered_needs_more_runs_and
 ) -> None:
     ours, schedules = ClusteredTable(lab, "ours"), {at: ClusteredTable(lab, f"every-{at}") for at in PERIODS}
     dice, state, file = random.Random(8), ClusteredFiles(), lab.directory / "rows.parquet"
-    policy = Policy(cluster=True, target_bytes=FILE_BYTES).with_traits(is_clustered=True)
+    policy = Policy(cluster=ClusterMode.ON, target_bytes=FILE_BYTES).with_traits(is_clustered=True)
     for at in range(COMMITS):
         pq.write_table(batch(dice, at), file)
         for table in (ours, *schedules.values()):
@@ -96,7 +96,7 @@ def test_a_run_is_recorded_and_asks_the_rule_again_and_exact_rewrites_are_refuse
     lab: DeltaLab, engine: DeltaEngine
 ) -> None:
     table = ClusteredTable(lab, "t")
-    policy = Policy(cluster=True, target_bytes=512 * KIB).with_traits(is_clustered=True)
+    policy = Policy(cluster=ClusterMode.ON, target_bytes=512 * KIB).with_traits(is_clustered=True)
     for at in range(9):
         rows = ", ".join(f"({at * 50 + n}, {n}, '{n}')" for n in range(50))
         lab.sql(f"INSERT INTO {table.name} VALUES {rows}")

@@ -1,9 +1,6 @@
 """A vacuum on a real S3 server deletes what a dry run lists, and no object that may be about to be committed."""
 
 import asyncio
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +18,7 @@ from shared.paths.store_options import StoreOptions
 from shared.policy.policy import Policy
 from tests.support.go_programs import MINIO
 from tests.support.minio import Minio
-from tests.support.stack import ROOT
-from tests.support.time_limits import scaled
+from tests.support.programs_on_s3 import run_on_s3
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.s3, pytest.mark.e2e, pytest.mark.spark]
@@ -67,10 +63,7 @@ def test_what_a_dry_run_lists_is_deleted_on_s3_and_uncommitted_objects_stay(mini
     until("the second has passed that S3 tells times by", lambda: preview(minio) == names(minio) - live - young(minio))
     listed, before = preview(minio), names(minio)
     assert len(listed) == 7, "six appended files, and the output of one merge"
-    command = [sys.executable, "-m", "tests.support.vacuum_on_s3", json.dumps([options, LOCATION])]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(300), check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = run_on_s3("vacuum", {"": options}, LOCATION)
     assert before - names(minio) == listed
     assert young(minio) <= names(minio)
     assert (found["first"]["files_deleted"], found["second"]["files_deleted"]) == (len(listed), 0)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from actor.formats.iceberg.inputs import AppliedDelete
+from actor.formats.iceberg.inputs import AppliedDelete, Listed
 from actor.formats.iceberg.java_table import JavaTable
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from shared.jobs.payload import RewriteKind
-from shared.layout.planner import RewriteMode, plan_rewrite
+from shared.layout.planner import FileGroup, RewriteMode, plan_rewrite
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
 from shared.table import DataFile, DeleteKind, PartitionKey
@@ -181,7 +181,8 @@ def test_a_delete_file_is_read_only_where_the_bounds_of_its_paths_can_hold_the_f
         (path + "0", path + "1", False),
     ):
         raw = ice.of_places(table, [(path, 4)], bounds=(low, high))
-        deletes = [AppliedDelete(str(raw.location()), DeleteKind.POSITION, 1, is_exact=False, raw=raw)]
+        listed = Listed(ice.classes.java_list([raw]), 0)
+        deletes = [AppliedDelete(str(raw.location()), DeleteKind.POSITION, 1, is_exact=False, listed=listed)]
         assert loaded.named(path, deletes) == ([4] if is_read else []), (low, high)
 
 
@@ -244,6 +245,59 @@ def test_no_row_comes_back_or_is_lost_whatever_others_do_before_a_commit(ice: Ic
         assert ice.rows(table) == sorted(model)
         deletes_of_both(ice, table)
     assert landed > 7
+
+
+@pytest.mark.parametrize("by_g", [False, True])
+def test_what_snapshots_changed_since_a_read_is_what_a_scan_finds(ice: IcebergJvm, by_g: bool) -> None:
+    """Files of positions that name one data file or several, in two partitions, and removals of both."""
+    random, table = Random(7), ice.create(f"followed-{by_g}", by_g=by_g)
+    ice.append(table, 0, 10, 20, 30)
+    ice.append_files(table, range(40, 50), to="g=0")
+    loaded = JavaTable(ice.classes, table, "file:///t")  # type: ignore[arg-type]
+
+    def drop() -> None:
+        ice.drop(table, random.choice(sorted(ice.inputs(table))))
+
+    def delete_places(most: int) -> None:
+        where = sorted(ice.places(table).values())
+        ice.delete_places(table, random.sample(where, k=min(len(where), random.randint(1, most))))
+
+    acts = [lambda: ice.append(table, 100), lambda: delete_places(1), lambda: delete_places(6), drop]
+    acts += [lambda: ice.rewrite_as_others(table, random.choice(sorted(ice.inputs(table))))]
+    acts += [lambda: ice.delete_values(table, [random.randrange(50)])]
+    for number in range(12):
+        head, read = loaded.refresh(), ice.inputs(table)
+        partition = next(iter(read.values())).file.partition
+        group = FileGroup(partition, tuple(one.file for one in read.values()), RewriteMode.FULL)
+        assert head.current is not None
+        inputs = loaded.live(head.current, [group])
+        for _ in range(number % 4):
+            random.choice(acts)()
+        now = loaded.refresh().current
+        assert now is not None
+        followed = loaded.followed(inputs, head.current, now)
+        assert followed is not None
+        scanned = loaded.live(now, [group])
+        assert {path: one.positional for path, one in followed.items()} == {
+            path: one.positional for path, one in scanned.items()
+        }
+        assert loaded.followed(inputs, now, head.current) == (inputs if now == head.current else None)
+
+
+@pytest.mark.parametrize("by_value", [False, True])
+@pytest.mark.parametrize("at_commit", [False, True])
+def test_rows_that_come_back_before_the_commit_are_not_lost(ice: IcebergJvm, by_value: bool, at_commit: bool) -> None:
+    """Iceberg itself does not ask whether deletes that were read are still there."""
+    table = ice.create(f"back-{by_value}-{at_commit}")
+    first, second = ice.append(table, 0, 10)
+    if by_value:
+        ice.delete_values(table, [4, 11])
+    else:
+        ice.delete_places(table, [(first, 4), (second, 1)])
+    moments = [lambda: None, lambda: ice.bring_back(table, first)]
+    done = ice.rewrite(table, WHOLE_TABLE, [first], *(moments if at_commit else moments[1:]))
+    assert ({*done.set_aside.values()}, done.version, done.conflicts) == ({"rows_returned"}, None, 1)
+    assert ice.rows(table) == list(range(20))
 
 
 def test_a_rollback_before_the_commit_takes_the_group(ice: IcebergJvm) -> None:

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +19,8 @@ from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin
 from tests.contract.formats.worlds import access
 from tests.support.iceberg_rest_lake import ICEBERGS, SCHEMA, SERVERS, RestLake, rest_lake
-from tests.support.stack import ROOT
+from tests.support.stack import lakewright
 from tests.support.steering import Steering
-from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
@@ -223,11 +220,8 @@ def test_a_table_of_a_nested_namespace_is_rewritten_however_the_server_separates
 def test_the_command_line_optimizes_a_table_by_its_name_without_a_service(lake: RestLake) -> None:
     lake.make(5)
     rows = lake.ids()
-    environment = {**os.environ, "LAKEWRIGHT_CATALOGS": json.dumps({"lake": lake.options})}
-    command = [sys.executable, "-m", "services.cli", "--json", "optimize", "lake.db.t", "--yes", "--mode", "full"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=scaled(240), check=False
-    )
+    env = {**os.environ, "LAKEWRIGHT_CATALOGS": json.dumps({"lake": lake.options})}
+    done = lakewright("--json", "optimize", "lake.db.t", "--yes", "--mode", "full", env=env, seconds=240)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     assert json.loads(done.stdout)["result"]["files"] == {"before": 5, "after": 1}
     assert (lake.ids(), lake.files()) == (rows, 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.qbeast.delta_index import DeltaIndex
 from actor.formats.qbeast.index_job import IndexRewrite
@@ -91,7 +92,8 @@ def rewrite_all(table: IndexTable, zone: str) -> int:
     job = TableJob(INDEX, str(table.path), Policy(index=True), origin)
     with engine._sessions.lease(tag="all") as owned, engine._sessions.bound(owned) as session:
         log = TableLog(engine._scala, session, str(table.path))
-        opened = DeltaIndex(engine._scala, log, engine.proofreader, engine._settings.boundary, job, Control(), 0)
+        parts = engine._scala, log, engine.proofreader, engine._settings.boundary
+        opened = DeltaIndex(JobTable(*parts, job, Control(), 0))
         index = QbeastIndex.of_snapshot(opened.snapshot())
         revisions = sorted({file.revision for file in index.files})
         for number in revisions:

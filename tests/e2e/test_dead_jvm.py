@@ -2,8 +2,6 @@
 
 import os
 import random
-import subprocess
-import sys
 import uuid
 
 import pytest
@@ -16,7 +14,7 @@ from shared.queue.model import RunResult
 from tests.support import writers
 from tests.support.outside import own_commits
 from tests.support.queue_bench import end_of
-from tests.support.stack import ROOT, Stack
+from tests.support.stack import Stack, lakewright
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -45,20 +43,14 @@ def test_a_job_that_kills_its_jvm_says_why_runs_alone_and_is_set_aside(stack: St
     until("a job waits", lambda: stack.get("/v1/status")["queue"]["depth"]["queued"])
     (waiting,) = stack.get("/v1/jobs", state="queued")["jobs"]
     job, cli = waiting["id"], {**os.environ, "LAKEWRIGHT_URL": stack.url}
-    subprocess.run(
-        [sys.executable, "-m", "services.cli", "queue", "set", "backoff-base=1ms", "backoff-cap=1ms"],
-        cwd=ROOT, env=cli, check=True,
-    )  # fmt: skip
+    lakewright("queue", "set", "backoff-base=1ms", "backoff-cap=1ms", env=cli).check_returncode()
 
     shows_cause(stack, job, deaths=1, how="kill", cause="SIGKILL (9)")
     until("the job is ready", lambda: crash_unseen(stack))
     shows_cause(stack, job, deaths=3, how="oom", cause="OutOfMemoryError: Java heap space")
 
     for command, words in ((["jobs", "show", job], "OutOfMemoryError"), (["actors", "list"], "died")):
-        reported = subprocess.run(
-            [sys.executable, "-m", "services.cli", *command],
-            cwd=ROOT, env=cli | {"COLUMNS": "2000"}, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+        reported = lakewright(*command, env=cli | {"COLUMNS": "2000"})
         assert words in reported.stdout
     assert {one["state"] for one in stack.get("/v1/actors")["actors"]} == {"died"}
     assert not own_commits(table)

@@ -5,8 +5,6 @@ The catalog answers as the samples of its API do (`tests/data/unity`); the table
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.outside import is_at_rest, own_commits
-from tests.support.stack import ROOT, Stack
-from tests.support.time_limits import scaled
+from tests.support.stack import Stack, lakewright
 from tests.support.unity_server import UnityServer, unity_server
 from tests.support.waiting import until
 
@@ -83,14 +80,8 @@ def test_a_table_is_rewritten_where_its_name_leads_and_nowhere_else(stack: Stack
 def test_the_command_line_optimizes_a_table_by_its_name_without_a_service(tmp_path: Path, unity: UnityServer) -> None:
     write(tmp_path / "orders", 0)
     unity.put(NAME, (tmp_path / "orders").as_uri(), "id-1")
-    environment = {
-        **os.environ,
-        "LAKEWRIGHT_CATALOGS": json.dumps({"unity": unity.options(tmp_path.as_uri())}),
-    }
-    command = [sys.executable, "-m", "services.cli", "--json", "optimize", f"unity.{NAME}", "--yes", "--mode", "full"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=scaled(240), check=False
-    )
+    env = {**os.environ, "LAKEWRIGHT_CATALOGS": json.dumps({"unity": unity.options(tmp_path.as_uri())})}
+    done = lakewright("--json", "optimize", f"unity.{NAME}", "--yes", "--mode", "full", env=env, seconds=240)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     assert json.loads(done.stdout)["result"]["files"] == {"before": FILES, "after": 1}
     assert ids(tmp_path / "orders") == list(range(FILES))

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,8 +12,7 @@ from typer.testing import CliRunner, Result
 from services.cli.__main__ import app
 from services.cli.client import CallFailed
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
-from tests.support.stack import ROOT, free_port
-from tests.support.time_limits import scaled
+from tests.support.stack import free_port, lakewright
 
 pytestmark = pytest.mark.redis
 
@@ -173,15 +171,7 @@ def test_wrong_use_is_exit_code_2(decider: LiveDecider, arguments: tuple[str, ..
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command as a process with an almost empty environment."""
-    return subprocess.run(
-        [sys.executable, "-m", "services.cli", *arguments],
-        cwd=ROOT,
-        env={"PATH": "", **environment},
-        capture_output=True,
-        text=True,
-        timeout=scaled(60),
-        check=False,
-    )
+    return lakewright(*arguments, env={"PATH": "", **environment})
 
 
 @pytest.mark.e2e

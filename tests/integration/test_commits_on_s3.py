@@ -1,15 +1,11 @@
 """A commit on S3 never replaces another one, is not taken for another's if its own answer was lost, and is whole."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support.programs_on_s3 import run_on_s3
 from tests.support.s3_server import S3Server
-from tests.support.stack import ROOT
-from tests.support.time_limits import scaled
 
 pytestmark = [pytest.mark.s3, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.long("s3")]
 
@@ -32,10 +28,7 @@ def test_a_commit_is_made_once_or_not_at_all_and_its_writer_is_told_which(s3: S3
     # A number is no line: the store fails after it took the first one.
     lines = {"free": ["ours"], "taken": ["ours"], "unheard": ["ours"], "taken-unheard": ["ours"], "cut": ["first", 5]}
     commits = {f"s3://lake/{place(case)}": given for case, given in lines.items()}
-    command = [sys.executable, "-m", "tests.support.s3_commits", json.dumps([s3.options(), commits])]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    ends = json.loads(done.stdout.splitlines()[-1])
+    ends = run_on_s3("commit", {"": s3.options()}, commits)
     told = {case: ends[f"s3://lake/{place(case)}"] for case in lines}
 
     assert told.pop("cut"), "half a commit was taken for a whole one"

@@ -2,8 +2,6 @@
 
 import io
 import json
-import subprocess
-import sys
 from typing import Any
 
 import deltalake
@@ -12,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.minio import Minio
-from tests.support.stack import ROOT
-from tests.support.time_limits import scaled
+from tests.support.programs_on_s3 import run_on_s3
 
 pytestmark = [pytest.mark.s3, pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.long("s3")]
 
@@ -54,10 +51,7 @@ def test_a_group_is_copied_on_s3_and_a_damaged_input_leaves_nothing_there(minio:
     whole, damaged = make(minio, "whole", is_damaged=False), make(minio, "damaged", is_damaged=True)
     encoded = make(minio, "encoded", is_damaged=False)
     before = {name: keys(minio, name) for name in ("whole", "damaged")}
-    command = [sys.executable, "-m", "tests.support.copy_on_s3", json.dumps([minio.options(), whole, damaged, encoded])]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = run_on_s3("merge", {"": minio.options()}, whole, damaged, encoded)
 
     copy = found[whole]
     assert (copy["status"], copy["copied"], copy["because"]) == ("committed", True, "")

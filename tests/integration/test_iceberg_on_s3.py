@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +19,7 @@ from tests.support.iceberg_server import JARS, iceberg_server
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.minio import KEYS, REGION, Minio
 from tests.support.redis_server import RedisServer
-from tests.support.stack import ROOT, Stack
-from tests.support.time_limits import scaled
+from tests.support.stack import Stack, lakewright
 from tests.support.waiting import until
 
 pytestmark = [
@@ -110,10 +107,7 @@ def test_an_actor_that_may_not_use_s3_says_what_to_set(tmp_path: Path, minio: Mi
         append(catalog, 3)
         environment = {**os.environ, "LAKEWRIGHT_CATALOGS": json.dumps({"lake": options}), **variables}
         environment.pop("LAKEWRIGHT_ALLOW_S3", None)
-        command = [sys.executable, "-m", "services.cli", "optimize", "lake.db.t", "--yes", "--mode", "full"]
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=scaled(240), check=False
-        )
+        done = lakewright("optimize", "lake.db.t", "--yes", "--mode", "full", env=environment, seconds=240)
         print(done.stdout[-3000:], done.stderr[-3000:])
         assert done.returncode != 0
         assert "set LAKEWRIGHT_ALLOW_S3=true for the actors" in " ".join((done.stdout + done.stderr).split())

@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,10 +18,11 @@ from shared.paths.store_options import StoreOptions
 from tests.support.delta_tables import open_log
 from tests.support.go_programs import MINIO
 from tests.support.minio import Minio
+from tests.support.programs_on_s3 import run_on_s3
 from tests.support.redis_server import RedisServer
 from tests.support.s3_server import S3Server
 from tests.support.s3_writer import rows
-from tests.support.stack import ROOT, Stack, free_port, s3_event
+from tests.support.stack import Stack, free_port, s3_event
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -145,10 +144,7 @@ def test_each_version_is_won_by_exactly_one_writer(minio: Minio) -> None:
     minio.start().make_bucket("lake")
     seed = random.randrange(10**6)
     print(f"seed {seed}")
-    command = [sys.executable, "-m", "tests.support.s3_race", json.dumps(minio.options()), str(VERSIONS), str(seed)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    reported = json.loads(done.stdout.splitlines()[-1])
+    reported = run_on_s3("race", {"": minio.options()}, VERSIONS, seed)
     ours, theirs = set(reported["ours"]), set(reported["theirs"])
     assert ours, "the JVM never won: there was no race"
     assert theirs, "the other writer never won: there was no race"
@@ -174,11 +170,7 @@ def test_a_bucket_whose_server_ignores_the_condition_is_refused_and_each_is_aske
         moto.gate.deaf = "/deaf/"
         kept, deaf, lake = "s3://kept/orders", "s3a://deaf/orders", "s3://lake/orders"
         options = {"": moto.options(), "s3://lake": minio.options()}
-        asked = json.dumps([options, kept, deaf, deaf, kept, lake])
-        command = [sys.executable, "-m", "tests.support.s3_conditions", asked]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
-        assert done.returncode == 0, done.stderr[-3000:]
-        stated = json.loads(done.stdout.splitlines()[-1])
+        stated = run_on_s3("ask", options, kept, deaf, deaf, kept, lake)
         assert len(stated[deaf]) == 2
         assert all("replaces an object despite the condition" in text for text in stated[deaf]), stated
         # There is no table: that was found out after the question.

@@ -17,7 +17,7 @@ from services.cli.__main__ import app
 from services.settings import log_format
 from shared.errors import InvalidInput
 from tests.support.delta_tables import HandTable
-from tests.support.stack import ROOT
+from tests.support.stack import ROOT, lakewright
 from tests.support.time_limits import scaled
 from tests.unit.services.cli.test_every_call import COMMANDS
 
@@ -27,15 +27,7 @@ HERE = ("doctor",)
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command as a process of its own, which sets up its logs as it does for a user."""
-    return subprocess.run(
-        [sys.executable, "-m", "services.cli", *arguments],
-        cwd=ROOT,
-        env={"PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=scaled(120),
-        check=False,
-    )
+    return lakewright(*arguments, env={"PATH": ""}, seconds=120)
 
 
 @pytest.fixture

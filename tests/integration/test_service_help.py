@@ -2,23 +2,17 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.stack import ROOT
-from tests.support.time_limits import scaled
+from tests.support.stack import lakewright
 
 pytestmark = pytest.mark.e2e
 
 
-def lakewright(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "services.cli", *arguments],
-        cwd=ROOT, env={**os.environ, "LAKEWRIGHT_DATA_DIR": str(data)},
-        capture_output=True, text=True, check=False, timeout=scaled(60),
-    )  # fmt: skip
+def run(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return lakewright(*arguments, env={**os.environ, "LAKEWRIGHT_DATA_DIR": str(data)})
 
 
 @pytest.mark.parametrize(
@@ -26,7 +20,7 @@ def lakewright(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     [("decider", "LAKEWRIGHT_ROOTS"), ("actor", "LAKEWRIGHT_SLOTS"), ("standalone", "--data-dir")],
 )
 def test_help_names_the_settings_and_starts_nothing(service: str, setting: str, tmp_path: Path) -> None:
-    helped = lakewright(tmp_path / "data", service, "--help")
+    helped = run(tmp_path / "data", service, "--help")
     assert helped.returncode == 0, helped.stderr
     assert helped.stdout.startswith(f"usage: lakewright {service}")
     assert setting in helped.stdout
@@ -36,7 +30,7 @@ def test_help_names_the_settings_and_starts_nothing(service: str, setting: str, 
 
 @pytest.mark.parametrize("service", ["decider", "actor", "standalone"])
 def test_an_unknown_argument_is_refused(service: str, tmp_path: Path) -> None:
-    refused = lakewright(tmp_path / "data", service, "--port=1")
+    refused = run(tmp_path / "data", service, "--port=1")
     assert refused.returncode == 2
     assert "--port=1" in refused.stderr
     assert not (tmp_path / "data").exists()

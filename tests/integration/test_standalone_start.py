@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.support.fake_programs import fake_java
-from tests.support.stack import ROOT, free_port
+from tests.support.stack import ROOT, free_port, lakewright
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -28,11 +28,12 @@ def environment(data: Path, address: str, **more: str) -> dict[str, str]:
 
 
 @contextmanager
-def standalone(given: dict[str, str], output: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def standalone(
+    given: dict[str, str], output: Path, *arguments: str, umask: int = -1
+) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "services.standalone", *arguments]
     with output.open("wb") as stated:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "services.standalone", *arguments], cwd=ROOT, env=given, stdout=stated, stderr=stated
-        )
+        process = subprocess.Popen(command, cwd=ROOT, env=given, stdout=stated, stderr=stated, umask=umask)
     try:
         yield process
     finally:
@@ -100,29 +101,19 @@ def test_in_the_background_of_a_terminal_its_log_is_a_file(tmp_path: Path) -> No
 
 
 def test_a_standalone_is_found_by_its_directory_and_keeps_everything_to_its_user(tmp_path: Path) -> None:
-    address, data = f"127.0.0.1:{free_port()}", tmp_path / "data"
-    environment = {**os.environ, "LAKEWRIGHT_DATA_DIR": str(data), "LAKEWRIGHT_HTTP_ADDRESS": address}
-    environment.pop("LAKEWRIGHT_REDIS_URL", None)
-    with (tmp_path / "said").open("wb") as stated:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "services.standalone", "--actors", "0"],
-            cwd=ROOT, env=environment, stdout=stated, stderr=stated, umask=0o022,
-        )  # fmt: skip
-    try:
+    address, data, said = f"127.0.0.1:{free_port()}", tmp_path / "data", tmp_path / "said"
+    given = environment(data, address)
+    with standalone(given, said, "--actors", "0", umask=0o022) as process:
 
         def is_ready() -> bool:
-            assert process.poll() is None, (tmp_path / "said").read_text()
+            assert process.poll() is None, said.read_text()
             try:
                 return httpx.get(f"http://{address}/readyz").status_code == 200
             except httpx.TransportError:
                 return False
 
         until("the standalone is ready", is_ready, seconds=120)
-        found = subprocess.run(
-            [sys.executable, "-m", "services.cli", "--json", "doctor"],
-            cwd=ROOT, env={**environment, "LAKEWRIGHT_URL": f"http://{address}"},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        found = lakewright("--json", "doctor", env={**given, "LAKEWRIGHT_URL": f"http://{address}"})
         status = {one["check"]: one["status"] for one in json.loads(found.stdout)["findings"]}
         assert (status["redis"], status["redis durability"], status["decider"]) == ("ok", "ok", "ok"), status
         assert status["actors"] == "warn", "nothing rewrites a table yet"
@@ -132,7 +123,4 @@ def test_a_standalone_is_found_by_its_directory_and_keeps_everything_to_its_user
             if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077
         ]
         assert open_to_others == []
-    finally:
-        process.terminate()
-        process.wait(scaled(60))
-    assert process.returncode == 0, (tmp_path / "said").read_text()
+    assert process.returncode == 0, said.read_text()

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from shared.layout.cells.boxes import EVERYTHING, NAN, NULL, Box, Point, has_one_key, hull
+from shared.layout.cells.boxes import EVERYTHING, NAN, NULL, Box, Point, has_one_key, holds, hull
 from shared.layout.cells.operations import BoxedFile, CellSizes
 from shared.layout.cells.runs import sizes_of_run
 from shared.layout.cells.tree import Cut, Node, tree_of
 from tests.support.clustered_streams import MAKERS, stream
-from tests.support.simulated_table import ROW_BYTES, Cells, SimulatedTable, holds, overlap
+from tests.support.simulated_table import ROW_BYTES, Cells, SimulatedTable, overlap
 
 TARGET_ROWS = 64
 FOREVER = 400

@@ -18,6 +18,7 @@ from decider.state.file_columns import COLUMNS, MAX_TARGET_BYTES, FileColumns, L
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import RootedStore
 from shared.errors import Corrupt, LakewrightError
+from shared.layout.cells.tags import CELL_TAG
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_count import count_partitions
 from shared.layout.partition_stats import CUBE_TAG
@@ -59,7 +60,9 @@ def assert_same(log: RandomLog, policy: Policy, boundary: Boundary | None = None
     snapshot, live = found
     assert live.head == replace(snapshot, files=())
     assert live.totals == (len(snapshot.files), sum(file.size_bytes for file in snapshot.files))
-    assert live.clustered == ClusteredFiles.of((file.size_bytes, CUBE_TAG in file.tags) for file in snapshot.files)
+    for tag in (CUBE_TAG, CELL_TAG):
+        counted = ClusteredFiles.of((file.size_bytes, tag in file.tags) for file in snapshot.files)
+        assert live.clustered(in_cells=tag == CELL_TAG) == counted
     assert count_live(live, policy) == count_partitions(snapshot.files, policy)
     return live
 
@@ -124,7 +127,7 @@ def test_damage_in_a_checkpoint_is_reported_with_its_row() -> None:
 def test_sums_beyond_64_bits_are_exact(sizes: list[int]) -> None:
     partition = PartitionKey("{}")
     rows = [
-        dict(zip(COLUMNS.names, (f"f{n}", 0, size, 0, False, False, None), strict=True)) for n, size in enumerate(sizes)
+        dict(zip(COLUMNS.names, (f"f{n}", 0, size, 0, *[False] * 3, None), strict=True)) for n, size in enumerate(sizes)
     ]
     table = COLUMNS.empty_table().from_pylist(rows, schema=COLUMNS)
     head = Snapshot(0, 0, TableMetadata("t"), TableProtocol(1, 2), ())

@@ -16,7 +16,7 @@ from shared.jobs.cluster_options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy.policy import KIB, Policy
+from shared.policy.policy import KIB, ClusterMode, Policy
 from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import live, newest
@@ -24,7 +24,7 @@ from tests.support.local_vacuum import Control
 from tests.support.sorted_table import KEYS, ranges
 
 ROWS = 250
-POLICY = Policy(cluster=True, target_bytes=64 * KIB, min_input_files=8).with_traits(is_clustered=True)
+POLICY = Policy(cluster=ClusterMode.ON, target_bytes=64 * KIB, min_input_files=8).with_traits(is_clustered=True)
 
 
 def batch(dice: random.Random, at: int) -> pa.Table:

@@ -70,10 +70,10 @@ class HandTable:
         given = {"configuration": dict(self.configuration), **changes}
         return metadata_of({**COLUMNS, **self.partitions}, list(self.partitions), **given)
 
-    def commit(self, actions: Sequence[Mapping[str, Any]]) -> int:
+    def commit(self, actions: Sequence[Mapping[str, Any]], **info: str) -> int:
         """Write the next commit as a foreign writer would, ending in a removal or an append of its own."""
         self.version = newest(self.path) + 1
-        lines = [{"commitInfo": {"timestamp": self.version, "operation": "WRITE"}}, *actions]
+        lines = [{"commitInfo": {"timestamp": self.version, "operation": "WRITE", **info}}, *actions]
         file = self.path / "_delta_log" / f"{self.version:020d}.json"
         with file.open("x") as out:
             out.write("\n".join(map(json.dumps, lines)))

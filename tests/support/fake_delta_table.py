@@ -143,6 +143,9 @@ class FakeSnapshot:
             return self._checksum.protocol()
         return SimpleNamespace(json=lambda: json.dumps({"protocol": self._protocol}))
 
+    def domainMetadata(self) -> list[dict[str, Any]]:  # noqa: N802 - Delta's name
+        return self._table.domains
+
     def allFiles(self) -> FakeFrame:  # noqa: N802 - Delta's name
         return FakeFrame(self._table, self._live.values())
 
@@ -249,6 +252,7 @@ class MemoryTable:
     fails: list[Failure] = field(default_factory=list)
     others: Callable[[], None] = lambda: None
     user_metadata: str = ""
+    domains: list[dict[str, Any]] = field(default_factory=list)
     metrics: dict[str, int] = field(default_factory=dict)
     listings: int = 0
     log_reads: int = 0

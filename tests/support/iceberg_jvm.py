@@ -39,6 +39,7 @@ class Classes:
         self._jvm = jvm
         self.iceberg_head = self.resolve("io.lakewright.iceberg.IcebergHead")
         self.iceberg_scan = self.resolve("io.lakewright.iceberg.IcebergScan")
+        self.iceberg_deletes = self.resolve("io.lakewright.iceberg.IcebergDeletes")
         self.watched_commit = self.resolve("io.lakewright.iceberg.WatchedCommit")
 
     def resolve(self, name: str) -> Any:
@@ -183,9 +184,17 @@ class IcebergJvm:
         return sorted(int(file.dataSequenceNumber()) for file in files)
 
     def rewrite(
-        self, table: Any, partition: PartitionKey, paths: Sequence[str], before: Callable[[], object] = lambda: None
+        self,
+        table: Any,
+        partition: PartitionKey,
+        paths: Sequence[str],
+        before: Callable[[], object] = lambda: None,
+        *at_commit: Callable[[], object],
     ) -> CommitResult[StagedGroup]:
-        """Rewrite files of a partition as the engine does; `before` runs between write and commit."""
+        """Rewrite files of a partition as the engine does; `before` runs between write and commit.
+
+        at_commit: run one after the other, each between look and commit of an attempt.
+        """
         loaded = _Checked(self.classes, table, "file:///t")
         head, live = loaded.refresh(), self.inputs(table, partition)
         assert head.current is not None
@@ -196,9 +205,9 @@ class IcebergJvm:
         output = DataFile(str(raw.location()), int(raw.fileSizeInBytes()), partition, rows=len(ids))
         before()
         target = IcebergTarget(loaded, loaded, head, "{}", Comparisons(_are_same))
-        committer: Committer[StagedGroup] = Committer(target, Steering())
+        committer: Committer[StagedGroup] = Committer(target, Steering(before_commit=list(at_commit)))
         staged = StagedGroup(found, (IcebergFile(output, raw),), len(ids), in_order=True)
-        return committer.commit([staged], attempts=3)
+        return committer.commit([staged])
 
     def rewrite_as_others(self, table: Any, path: str) -> None:
         """Rewrite a file as Spark does: the output gets the sequence number of the snapshot that was read."""
@@ -207,6 +216,13 @@ class IcebergJvm:
         change.dataSequenceNumber(current.sequenceNumber())
         change.deleteFile(read.task.file())
         change.addFile(self._like(read, visible(read)))
+        change.commit()
+
+    def bring_back(self, table: Any, path: str) -> None:
+        """Remove the delete files of a data file, so that its rows are visible again."""
+        change = table.newRowDelta()
+        for delete in self.inputs(table)[path].deletes:
+            change.removeDeletes(delete.raw)
         change.commit()
 
     def drop(self, table: Any, path: str) -> None:

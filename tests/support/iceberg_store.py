@@ -299,6 +299,10 @@ class IcebergStore:
     def clock_ms(self) -> int:
         return self.now_ms + self.clock_skew_ms
 
+    def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now_ms += round(seconds * 1000)
+
     def delete(self, paths: Sequence[str]) -> None:
         for path in paths:
             self.before("delete")
@@ -357,4 +361,4 @@ def run_in_memory(
 ) -> TableJobOutcome:
     """Run a vacuum on a table in memory."""
     job = TableJob(VACUUM, LOCATION, policy, CommitOrigin("job", 7), options=options.encode())
-    return IcebergVacuum(store, job, control or Control(), limits, now_ms=lambda: store.now_ms).run()
+    return IcebergVacuum(store, job, control or Control(), limits, lambda: store.now_ms, store.pause).run()

@@ -167,7 +167,7 @@ class MemoryTable:
         path = self.make_good()
         self.disk[path] = 50
         more = (*groups[0].outputs, MemoryFile(DataFile(path, 50, WHOLE_TABLE, rows=0)))
-        return Attempt(groups, len(self.versions), {0: replace(groups[0], outputs=more)})
+        return Attempt(groups, len(self.versions), {groups[0].live.group: replace(groups[0], outputs=more)})
 
     def sizes(self, paths: Collection[str]) -> Mapping[str, int | None]:
         self.calls.append("sizes")

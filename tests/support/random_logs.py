@@ -13,6 +13,7 @@ from typing import Any
 
 from obstore.store import MemoryStore
 
+from shared.layout.cells.tags import CELL_TAG
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.partition_stats import CUBE_TAG, IDLE_COMPACTED_TAG
 from tests.support.checkpoints import checkpoint
@@ -71,7 +72,7 @@ class RandomLog:
 
     def _add(self, name: str) -> dict[str, Any]:
         dice = self.dice
-        tags = {tag: "1" for tag in (IDLE_COMPACTED_TAG, CUBE_TAG, "other") if dice.random() < 0.2}
+        tags = {tag: "1" for tag in (IDLE_COMPACTED_TAG, CUBE_TAG, CELL_TAG, "other") if dice.random() < 0.2}
         if dice.random() < 0.3:
             tags[GENERATED_TAG] = dice.choice((str(dice.randrange(10**13)), "no number", "1" * 19, ""))
         made = {

@@ -152,11 +152,6 @@ class Cells:
         self.write(route.right, right)
 
 
-def holds(outer: Box, inner: Box) -> bool:
-    """Return whether a box has no part outside of another."""
-    return all(low <= first and end <= high for (low, high), (first, end) in zip(outer, inner, strict=True))
-
-
 def overlap(one: Box, other: Box) -> bool:
     """Return whether two boxes have a point in common."""
     return all(low < end and first < high for (low, high), (first, end) in zip(one, other, strict=True))

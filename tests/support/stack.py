@@ -33,6 +33,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def lakewright(
+    *arguments: str, env: Mapping[str, str] | None = None, seconds: float = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a process of its own, in this environment or ours, and return how it ended."""
+    return subprocess.run(
+        [sys.executable, "-m", "services.cli", *arguments],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=scaled(seconds),
+        check=False,
+    )
+
+
 @dataclass(slots=True)
 class Process:
     """One service with its log file."""

@@ -148,6 +148,7 @@ REASONS: Mapping[DecisionReason, str] = {
     ClusterReason.NOTHING: "Nothing",
     ClusterReason.FEW_FILES: "Nothing; lower `lakewright.min-input-files` to cluster earlier",
     ClusterReason.BELOW_THRESHOLD: "Nothing; lower `lakewright.cluster-threshold` to cluster earlier",
+    ClusterReason.BELOW_RUN: "Nothing; `lakewright cluster NAME` makes a run at once",
     ClusterReason.NOT_CLUSTERED: "Set `CLUSTER BY`, or unset `lakewright.cluster`",
     IndexReason.NOTHING_ELIGIBLE: "Nothing",
     IndexReason.DOUBLED: "Stop the writers, check the rows, and `RESTORE` the version that the decision names "

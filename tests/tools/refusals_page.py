@@ -105,6 +105,8 @@ STARTS_WORK = frozenset(
         DeduplicateReason.ROWS_ADDED,
         ClusterReason.UNCLUSTERED,
         ClusterReason.MANY_FILES,
+        ClusterReason.HALF_A_RUN,
+        ClusterReason.MANY_NEW,
         IndexReason.ELIGIBLE,
         ManifestReason.MANY,
     }

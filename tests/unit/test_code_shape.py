@@ -17,6 +17,7 @@ MAX_FIELDS = 10
 RECORDS = {
     "actor/formats/iceberg/inputs.py": {"AppliedDelete"},
     "actor/formats/parquet/footer_summary.py": {"FooterSummary"},
+    "actor/ports.py": {"GroupOutcome"},
     "actor/report.py": {"RunReport"},
     "decider/api/metrics.py": {"MetricsSnapshot"},
     "decider/decide/decision.py": {"Decision"},

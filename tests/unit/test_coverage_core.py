@@ -9,7 +9,10 @@ from tests.support.source_nodes import nodes_in
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverage"]
 ONLY_REPORTS = "actor/presence.py"
-JVM = ("pyspark", "py4j", "actor.jvm", "actor.formats.delta.delta_scala", "actor.formats.iceberg.iceberg_scala")
+JVM = (
+    *("pyspark", "py4j", "actor.jvm", "actor.formats.iceberg.iceberg_scala"),
+    *("actor.formats.delta.delta_scala", "actor.formats.delta.job_table"),
+)
 
 READ_ELSEWHERE = {f"actor/proofread/{name}.py" for name in ("arrow_files", "process", "second_reader")}
 """Run in a process of their own, or on a thread of Arrow: no measurement follows them."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_adds, read_paths
+from actor.formats.delta.clustered_table import clustering_columns, clustering_not_wanted
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import FooterReader
@@ -18,17 +19,15 @@ from actor.formats.delta.job_permission import JobPermission
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
-from actor.formats.delta.preflight import check_table
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.staged_clustering import MAX_FILE_SIZE, StagedClustering
 from actor.jvm.sessions import Sessions
-from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
-from actor.rewrite.checks import check_identity, require_free_space, require_single_entries
+from actor.rewrite.checks import require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
-from shared.errors import Conflict, Unsupported
-from shared.formats.delta import CLUSTERING, FORMAT
+from shared.errors import Conflict
+from shared.formats.delta import FORMAT
 from shared.jobs.cluster_options import ClusterOptions
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.commit_metadata import CommitMetadata
@@ -39,13 +38,10 @@ from shared.paths.boundary import Boundary
 from shared.paths.locations import hadoop_path
 from shared.paths.sql_text import table_name
 
-COMMIT_ATTEMPTS = 5
-"""Attempts of the commit: others may change files that were not clustered, which is no conflict."""
-
 
 @dataclass(slots=True)
-class ClusterJob:
-    """One run on one table; `reserved_disk_bytes` stay free on a local disk."""
+class StatementJob:
+    """One run of the statement on one table; `reserved_disk_bytes` stay free on a local disk."""
 
     scala: DeltaScala
     sessions: Sessions
@@ -67,10 +63,10 @@ class ClusterJob:
             log = TableLog(self.scala, session, self.job.location)
             snapshot = log.snapshot()
             version, shape = int(snapshot.version()), log.shape(snapshot)
-            reason = self._not_wanted(shape)
+            reason = clustering_not_wanted(self.job, shape)
             if reason:
                 return TableJobOutcome(version, shape.metadata, reason=reason)
-            self._require_columns(log)
+            clustering_columns(self.scala, snapshot, self.job.location)
             live = self._live(log, snapshot)
             files = ClusteredFiles.of((one.file.size_bytes, CUBE_TAG in one.file.tags) for one in live)
             need = files.need(self.job.policy)
@@ -94,7 +90,7 @@ class ClusterJob:
         if written is None:
             return TableJobOutcome(version, shape.metadata, reason="OPTIMIZE found nothing to cluster")
         target.operation = staged.operation
-        landed = committer.commit([written], attempts=COMMIT_ATTEMPTS)
+        landed = committer.commit([written])
         if landed.version is None:
             raise Conflict(
                 f"others replaced files of {log.location} while they were clustered; nothing was committed, and it is "
@@ -107,31 +103,6 @@ class ClusterJob:
     @property
     def _is_forced(self) -> bool:
         return ClusterOptions.decode(self.job.options).force
-
-    def _not_wanted(self, shape: TableShape) -> str:
-        """Return why the job has nothing to do; raises OtherTable or Unsupported for a table not to be touched."""
-        check_identity(self.job.location, shape.metadata, self.job.table_uuid)
-        check_table(self.job.location, shape.metadata, shape.protocol, self.job.kind)
-        features = shape.protocol.reader_features | shape.protocol.writer_features
-        if CLUSTERING not in features:
-            raise Unsupported(
-                f"{self.job.location} has no CLUSTER BY: OPTIMIZE would compact it by its own rules", field=CLUSTERING
-            )
-        return reason_not_wanted(self.job, shape.metadata)
-
-    def _require_columns(self, log: TableLog) -> None:
-        """Raise Unsupported after `CLUSTER BY NONE`, where OPTIMIZE compacts by its own rules."""
-        detail = (
-            log.session.sql(f"DESCRIBE DETAIL {table_name(hadoop_path(log.location), FORMAT)}")
-            .select("clusteringColumns")
-            .collect()
-        )
-        if not detail[0][0]:
-            raise Unsupported(
-                f"{self.job.location} no longer has clustering columns (CLUSTER BY NONE): unset lakewright.cluster, "
-                f"or drop the feature {CLUSTERING!r}, and the table is compacted as others are",
-                field=CLUSTERING,
-            )
 
     def _live(self, log: TableLog, snapshot: Any) -> Sequence[LoggedFile]:
         """Return the live files.

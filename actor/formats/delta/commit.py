@@ -63,8 +63,7 @@ class DeltaTarget:
         (txn, live), hiding = hider.comparisons.look(lambda: self._look(offered))
         made_good = {rows.group.live.group: hider.hide(rows) for rows in hiding}
         groups = tuple(group for group in offered if group.live.group in live or group.live.group in made_good)
-        of_places = {at: made_good[one.live.group] for at, one in enumerate(groups) if one.live.group in made_good}
-        return Attempt(groups, txn, of_places)
+        return Attempt(groups, txn, made_good)
 
     def _look(self, offered: tuple[WrittenGroup, ...]) -> tuple[tuple[Any, Collection[FileGroup]], list[HiddenRows]]:
         """Open a transaction; return it, the groups that it may commit as they are, and what other groups must hide."""

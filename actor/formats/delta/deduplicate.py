@@ -53,9 +53,6 @@ from shared.table import FileKey, PartitionKey, TableMetadata
 READS = 3
 """Times that a partition is read at most: each time others changed a file of it before the commit."""
 
-COMMIT_ATTEMPTS = 20
-"""Attempts of one commit: others may add rows several times a second, which is no conflict."""
-
 MAX_COMMITS_READ = 10_000
 """Commits since the last run that are read to learn which partitions changed; beyond, all partitions are compared."""
 
@@ -207,7 +204,7 @@ class Deduplication:
                 # the task of a lost executor that it repeated, and the file that was begun.
                 self._sweep(committer, paths, removal.paths)
             try:
-                landed = committer.commit([removal], attempts=COMMIT_ATTEMPTS)
+                landed = committer.commit([removal])
             except Conflict:
                 return False
         if landed.version is None:

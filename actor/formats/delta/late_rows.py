@@ -132,7 +132,8 @@ class RowHider:
         text = encode({**add, "stats": encode(stats), "deletionVector": vector})
         file = replace(output.file, dv_id=vector_id(vector), deleted_rows=len(rows.places))
         visible = rows.row_map.output_rows - len(rows.places)
-        return replace(rows.group, live=rows.now, outputs=(LoggedFile(file, text),), rows=visible)
+        outputs = (LoggedFile(file, text),)
+        return replace(rows.group, live=rows.now, outputs=outputs, rows=visible, late_rows=rows.count)
 
 
 def _of(group: WrittenGroup, now: LiveGroup, late: Positions, hidden: Positions) -> HiddenRows:

@@ -5,17 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import decode_metadata, decode_protocol
+from actor.formats.delta.cell_job import CellJob
 from actor.formats.delta.checkpoint_job import CheckpointJob
-from actor.formats.delta.cluster_job import ClusterJob
+from actor.formats.delta.cluster_job import StatementJob
 from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.delta_scala import DeltaScala
+from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_table
 from actor.formats.delta.properties_job import PropertiesJob
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
 from actor.formats.delta.vacuum import Vacuum
-from actor.formats.qbeast.delta_index import run_index_job
+from actor.formats.qbeast.delta_index import DeltaIndex
+from actor.formats.qbeast.index_job import IndexJob
 from actor.jvm.sessions import Sessions
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
@@ -25,6 +28,7 @@ from shared.errors import RetryableError
 from shared.jobs.payload import CHECKPOINT, CLUSTER, DEDUPLICATE, INDEX, SET_PROPERTIES, VACUUM
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary
+from shared.policy.policy import ClusterMode
 from shared.table import TableMetadata
 
 TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, CLUSTER, INDEX, SET_PROPERTIES)
@@ -65,19 +69,26 @@ class TableJobs:
         given = self._scala, self._sessions, self._boundary, self._proofreader
         if job.kind == DEDUPLICATE:
             return Deduplication(*given, job, control, reserved).run()
-        if job.kind == CLUSTER:
-            return ClusterJob(*given, job, control, reserved).run()
-        if job.kind == INDEX:
-            return run_index_job(given, job, control, reserved)
+        if job.kind == CLUSTER and job.policy.cluster is not ClusterMode.CELLS:
+            return StatementJob(*given, job, control, reserved).run()
         if job.kind == SET_PROPERTIES:
             return PropertiesJob(self._scala, self._sessions, job, control).run()
         lease = self._sessions.lease(tag=job.origin.job)
         with lease as owned, self._sessions.bound(owned) as session:
             log = TableLog(self._scala, session, job.location)
-            if job.kind == VACUUM:
-                return self._vacuum(log, job, control)
-            if job.kind == CHECKPOINT:
-                return CheckpointJob(self._scala, log, job, control).run()
+            return self._run_on(log, job, control)
+
+    def _run_on(self, log: TableLog, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        if job.kind == VACUUM:
+            return self._vacuum(log, job, control)
+        if job.kind == CHECKPOINT:
+            return CheckpointJob(self._scala, log, job, control).run()
+        reserved = self._limits.reserved_disk_bytes
+        table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved)
+        if job.kind == CLUSTER:
+            return CellJob(table).run()
+        if job.kind == INDEX:
+            return IndexJob(DeltaIndex(table), self._boundary, job, control).run()
         raise RetryableError(f"this release runs no jobs of the kind {job.kind!r}; upgrade the actors")
 
     def _vacuum(self, log: TableLog, job: TableJob, control: TableJobControl) -> TableJobOutcome:

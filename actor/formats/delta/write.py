@@ -47,9 +47,16 @@ class EncodingWriter:
         self._format = tasks.format
         self._footers = tasks.footers
 
-    def _arranged(self, rows: Any, live: LiveGroup) -> Any:
+    def _frame(self, live: LiveGroup, stored: Storage) -> Any:
         """Return the frame of a group's rows with a part for each output, each in order."""
+        return self._arranged(self._rows_of(live.inputs, stored), live)
+
+    def _arranged(self, rows: Any, live: LiveGroup) -> Any:
+        """Put all rows of a group, read at once, into parts."""
         raise NotImplementedError
+
+    def _rows_of(self, files: Sequence[LoggedFile], stored: Storage) -> Any:
+        return exact_rows(self._scala, self._log, self._snapshot, files, stored)
 
     def _finished(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:
         """Return the outputs as the log will have them; raises where they are not as planned."""
@@ -89,9 +96,8 @@ class EncodingWriter:
     def _write(
         self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
     ) -> tuple[LoggedFile, ...]:
-        rows = exact_rows(self._scala, self._log, self._snapshot, live.inputs, stored)
         codec = self._format.codec(stored)
-        frame = self._arranged(rows, live)
+        frame = self._frame(live, stored)
         tags = live.group.tags
         txn = self._paths.transaction_for(partition_values, [logged.file.path for logged in live.inputs])
         options = self._scala.none if codec is None else self._scala.some(self._log.write_options(compression=codec))

@@ -2,13 +2,14 @@
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
 from actor.formats.iceberg.conflicts import FAILURES
-from actor.formats.iceberg.inputs import FileReader, LiveInput, files_at_read, left_without_data
+from actor.formats.iceberg.inputs import FileReader, files_at_read, left_without_data
 from actor.formats.iceberg.late_rows import DeleteFiles, IcebergRowHider, Late, SetAside, named_by
+from actor.formats.iceberg.newest_inputs import Inputs, NewestInputs, SnapshotReader
 from actor.formats.iceberg.staged import Replacement, StagedGroup
 from actor.proofread.model import weakest
 from actor.rewrite.late_rows import Comparisons, LateRows
@@ -32,12 +33,12 @@ class _Newest:
     """
 
     snapshot: int | None = None
-    live: Mapping[str, LiveInput] | None = None
+    live: Inputs | None = None
     untouched: Collection[FileGroup] = ()
     set_aside: Mapping[FileGroup, str] = field(default_factory=dict)
 
 
-class SnapshotTable(FileReader, DeleteFiles, Protocol):
+class SnapshotTable(FileReader, SnapshotReader, DeleteFiles, Protocol):
     """The table that is committed to; every method raises what Iceberg raises."""
 
     location: str
@@ -47,9 +48,6 @@ class SnapshotTable(FileReader, DeleteFiles, Protocol):
 
     def head(self) -> TableHead:
         """Return the metadata as they were last read, or as a commit of this process has left them."""
-
-    def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
-        """Return which files of these groups are live in a snapshot, with their deletes."""
 
     def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
         """Make a change in one snapshot, validated against all that were made since it was checked.
@@ -100,15 +98,18 @@ class IcebergTarget:
         self._user_metadata = user_metadata
         self._comparisons = comparisons
         self._hider = IcebergRowHider(table)
-        self._at_read: Mapping[str, LiveInput] | None = None
+        self._read: tuple[Inputs, NewestInputs] | None = None  # All files then, and the inputs as they are followed.
         self._base = head  # What the newest attempt was made upon.
         self._made: tuple[int, int | None] | None = None  # The version of this write, and the one that it followed.
 
     def begin(self, offered: tuple[StagedGroup, ...]) -> Attempt[StagedGroup]:
         """Read the newest metadata; groups of which others changed an input are left out unless they are made good."""
-        if self._at_read is None:  # Before the table is refreshed: by the metadata that its snapshot was read with.
-            self._at_read = files_at_read(self._table, self._head, [group.live for group in offered])
-        seen, late = self._comparisons.look(lambda: self._look(offered))
+        if self._read is None:  # Before the table is refreshed: by the metadata that its snapshot was read with.
+            read = [group.live for group in offered]
+            followed = NewestInputs(self._table, self._since, read)
+            self._read = files_at_read(self._table, self._head, read), followed
+        at_read, newest = self._read
+        seen, late = self._comparisons.look(lambda: self._look(offered, newest))
         if seen.snapshot is None:
             return Attempt((), set_aside=seen.set_aside)
         kept = {*seen.untouched, *(one.group.live.group for one in late)}
@@ -116,13 +117,11 @@ class IcebergTarget:
         left = [one.live.group for one in offered if one.live.group not in kept]
         set_aside = {group: seen.set_aside.get(group, SetAside.NOT_COMPARED) for group in left}
         replaced = [one.path for group in groups for one in group.live.inputs]
-        made_good = self._hider.make_good(late, replaced)
-        at = {place: made_good[one.live.group] for place, one in enumerate(groups) if one.live.group in made_good}
-        deletes = left_without_data([one.live for one in groups], self._at_read, seen.live) + named_by(late)
-        committed = tuple(at.get(place, one) for place, one in enumerate(groups))
-        return Attempt(groups, Replacement(committed, deletes, seen.snapshot), at, set_aside)
+        attempt = Attempt(groups, None, self._hider.make_good(late, replaced), set_aside)
+        deletes = left_without_data([one.live for one in groups], at_read, seen.live) + named_by(late)
+        return replace(attempt, base=Replacement(attempt.committed, deletes, seen.snapshot))
 
-    def _look(self, offered: tuple[StagedGroup, ...]) -> tuple[_Newest, list[Late]]:
+    def _look(self, offered: tuple[StagedGroup, ...], inputs: NewestInputs) -> tuple[_Newest, list[Late]]:
         """Read the newest metadata; return what they show, and the late rows of groups that can land."""
         head, planned = self._table.refresh(), [group.live.group for group in offered]
         self._base = head
@@ -131,7 +130,7 @@ class IcebergTarget:
             return _Newest(self._since, untouched=planned), []
         if head.current is None or not self._leads_to(head):
             return _Newest(set_aside=dict.fromkeys(planned, SetAside.NO_HISTORY)), []
-        live = self._table.live(head.current, planned)
+        live = inputs.at(head, head.current)
         found = {group.live.group: self._hider.find(group, live) for group in offered}
         untouched = [group for group, rows in found.items() if rows is None]
         set_aside = {group: reason for group, reason in found.items() if isinstance(reason, SetAside)}

@@ -23,3 +23,8 @@ class IcebergScala(Scala):
     def iceberg_scan(self) -> JavaStatics:
         """Our class that describes what a scan of an Iceberg table found (`IcebergScan.java`)."""
         return JavaStatics(self, "iceberg.IcebergScan")
+
+    @cached_property
+    def iceberg_deletes(self) -> JavaStatics:
+        """Our class that lists the delete files that apply to data files (`IcebergDeletes.java`)."""
+        return JavaStatics(self, "iceberg.IcebergDeletes")

@@ -17,14 +17,26 @@ In larger tables these delete files stay."""
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """An object of Java's by its number in a list: to get each would take a round trip."""
+
+    objects: Any
+    number: int
+
+    def get(self) -> Any:
+        """Return the object."""
+        return self.objects.get(self.number)
+
+
+@dataclass(frozen=True, slots=True)
 class AppliedDelete:
     """A delete file that applies to a data file; `is_exact`: its rows are rows of that file alone, each once.
 
     `is_of_one_file`: they are rows of that file alone, though one may be named twice. `partition` is its own, None
     where it is not known; `key_ids` are the columns of a delete by value. `is_parquet`: it is a Parquet file. A vector
-    is `size_bytes` at an `offset` of its file. `raw` is Iceberg's object. Not `may_name_rows`: the data file was added
-    after it, so it names none of its rows. `is_of_earlier`: so it is, and the data file is an output of ours, never
-    added before.
+    is `size_bytes` at an `offset` of its file. `listed` is Iceberg's object. Not `may_name_rows`: the data file was
+    added after it, so it names none of its rows. `is_of_earlier`: so it is, and the data file is an output of ours,
+    never added before.
     """
 
     path: str
@@ -39,7 +51,12 @@ class AppliedDelete:
     is_parquet: bool = False
     offset: int = 0
     size_bytes: int = 0
-    raw: Any = field(default=None, compare=False)
+    listed: Listed | None = field(default=None, compare=False)
+
+    @property
+    def raw(self) -> Any:
+        """Iceberg's object; one round trip."""
+        return None if self.listed is None else self.listed.get()
 
     @property
     def file_path(self) -> str:
@@ -50,14 +67,6 @@ class AppliedDelete:
     def is_positional(self) -> bool:
         """True if it names rows by their place in a file, so that it means nothing for a rewritten one."""
         return self.kind is not DeleteKind.EQUALITY
-
-
-@dataclass(frozen=True, slots=True)
-class ScannedTask:
-    """A scan task by its number in Java's list of a scan's tasks: to get each would take a round trip."""
-
-    tasks: Any
-    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +83,12 @@ class LiveInput:
     deletes: tuple[AppliedDelete, ...]
     file: DataFile
     entry: ManifestEntry = PLAIN_ENTRY
-    scanned: ScannedTask | None = field(default=None, compare=False)
+    scanned: Listed | None = field(default=None, compare=False)
 
     @property
     def task(self) -> Any:
         """Iceberg's scan task of the file; one round trip."""
-        return None if self.scanned is None else self.scanned.tasks.get(self.scanned.number)
+        return None if self.scanned is None else self.scanned.get()
 
     @property
     def by_position(self) -> tuple[AppliedDelete, ...]:

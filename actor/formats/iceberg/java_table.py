@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame
 
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
+from actor.formats.iceberg.listed_deletes import ListedDeletes, PartitionKeys
+from actor.formats.iceberg.newest_inputs import MOST_SNAPSHOTS, Inputs, after_changes
 from actor.formats.iceberg.scan_filter import scan_filter
 from actor.formats.iceberg.scanned_files import ScannedFiles
 from actor.formats.iceberg.staged import NewDeletes, Replacement
@@ -106,7 +108,7 @@ class JavaTable:
         """
         expression = scan_filter(self._scala, head, partitions)
         tasks = self._scala.iceberg_scan.planned(self._table, snapshot, expression, floats)
-        scanned, found = ScannedFiles(self._scala, head, tasks), dict[str, LiveInput]()
+        scanned, found = ScannedFiles(self._scala, head, self._table, tasks), dict[str, LiveInput]()
         for one in scanned.each():
             if (paths is None or one.path in paths) and (partitions is None or one.key in partitions):
                 if one.path in found:
@@ -175,17 +177,32 @@ class JavaTable:
             self.head(), snapshot, partitions={group.partition for group in found}, paths=paths, floats=True
         )
 
+    def followed(self, inputs: Inputs, since: int, until: int) -> dict[str, LiveInput] | None:
+        """Return what the snapshots after one, up to a later one, left of inputs, and what they delete by position.
+
+        None if the one does not lead to the later one, or over too many others.
+        """
+        known = list(inputs.values())
+        tasks = self._of_inputs("tasks", known)
+        listed = self._scala.iceberg_deletes.since(self._table, since, until, MOST_SNAPSHOTS, tasks)
+        if listed is None:
+            return None
+        found = ListedDeletes(PartitionKeys(self._scala, self.head()), listed)
+        return after_changes(known, [found.of(place, one.path) for place, one in enumerate(known)], found.removed)
+
     def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
         """Make a change in one snapshot, whose outputs get the sequence number of the snapshot `since`.
 
-        So later deletes by value apply to them, too. Iceberg refuses the commit if rows of an input were deleted by
-        position since the change was checked, or an input was removed. Raises NotAsked where it failed before the
-        catalog was asked.
+        So later deletes by value apply to them, too. The commit is refused if rows of an input were deleted by position
+        since the change was checked, or deletes of one were removed, or an input was. Raises NotAsked where it failed
+        before the catalog was asked.
         """
         watch = self._scala.watched_commit(self._table)
         rewrite = watch.newRewrite(self._table)
         is_built = False
         try:
+            paths = [one.path for group in change.groups for one in group.live.inputs]
+            watch.requireDeletes(change.checked_until, self._scala.java_list(paths))
             self._build(rewrite, change, since, summary)
             is_built = True
             rewrite.commit()
@@ -270,6 +287,6 @@ def _new(raw: Any, sequence: int | None) -> NewDeletes:
 def _of_one_scan(inputs: Sequence[LiveInput]) -> tuple[Any, list[int]]:
     """Return Java's list of the tasks of these files, and the number of each in it; raises ValueError for several."""
     scanned = [one.scanned for one in inputs if one.scanned is not None]
-    if len(scanned) < len(inputs) or any(one.tasks is not scanned[0].tasks for one in scanned):
+    if len(scanned) < len(inputs) or any(one.objects is not scanned[0].objects for one in scanned):
         raise ValueError("a number names a file in its own scan alone, and these files are of several")
-    return scanned[0].tasks, [one.number for one in scanned]
+    return scanned[0].objects, [one.number for one in scanned]

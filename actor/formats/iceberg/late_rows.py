@@ -74,6 +74,7 @@ class IcebergRowHider:
     def __init__(self, files: DeleteFiles) -> None:
         self._files = files
         self._known: dict[tuple[str, frozenset[str]], Sequence[int]] = {}
+        self._written: dict[_Content, NewDeletes | None] = {}  # For the newest attempt.
 
     def find(self, group: StagedGroup, newest: Mapping[str, LiveInput]) -> Late | SetAside | None:
         """Return the late rows of a group, None if there are none, or why the group cannot be committed.
@@ -87,6 +88,8 @@ class IcebergRowHider:
         if len({name for then, now in changed for name in then.positional ^ now.positional}) > MAX_DELETES_READ:
             return SetAside.MANY_DELETE_FILES
         try:
+            if any(_lost_values(then, now) for then, now in pairs) and self._row_map(group).output_rows != group.rows:
+                return SetAside.ROWS_RETURNED
             hidden = {then.path: self._hidden(then, now) for then, now in changed}
             if not any(hidden.values()):
                 return None
@@ -118,8 +121,7 @@ class IcebergRowHider:
 
     def _mapped(self, group: StagedGroup, hidden: Positions) -> tuple[RowMap, tuple[int, ...]]:
         """Return where the output has the rows of the inputs, and where it has these."""
-        inputs, outputs = group.live.inputs, group.outputs
-        row_map = RowMap(tuple(one.rows for one in inputs), [self._rows(one.path, one.by_position) for one in inputs])
+        row_map, outputs = self._row_map(group), group.outputs
         named = zip(row_map.rows, row_map.omitted, hidden, strict=True)
         is_odd = any(one >= rows for rows, *positions in named for some in positions for one in some[-1:])
         # Where the output has fewer rows, deletes by value left some out, and no file says which.
@@ -132,6 +134,10 @@ class IcebergRowHider:
         if len(places) == row_map.output_rows:
             raise _SetAsideError(SetAside.NO_ROW_LEFT)  # A file without a visible row is not worth its commit.
         return row_map, places
+
+    def _row_map(self, group: StagedGroup) -> RowMap:
+        inputs = group.live.inputs
+        return RowMap(tuple(one.rows for one in inputs), [self._rows(one.path, one.by_position) for one in inputs])
 
     def _naming(self, changed: Sequence[tuple[LiveInput, LiveInput]], hidden: Mapping[str, Sequence[int]]) -> Naming:
         """Return the delete files that name late rows, each once; each of them is new."""
@@ -150,27 +156,54 @@ class IcebergRowHider:
         """Hide the late rows of groups; return each as it is committed, by its group.
 
         replaced: paths of all files that the commit replaces. What the delete files that go name in others is written
-        with the first group. What raises has left no file that it knows of.
+        with the first group. What was written for the attempt before is taken again where it is the same. What raises
+        has left no other file that it knows of.
         """
-        written: list[NewDeletes] = []
+        before, self._written = self._written, {}
         try:
-            for one in late:
-                written.append(self._files.hide(one.group.outputs[0].raw, one.places))  # noqa: PERF401 - one may fail
-            for shared in named_by(late):
-                rest = self._files.without(shared, replaced) if shared.kind is DeleteKind.POSITION else None
-                written += [rest] if rest is not None else []
+            own = [self._hidden_in(one, before) for one in late]
+            rests = [self._rest(shared, replaced, before) for shared in named_by(late)]
         except BaseException:
-            self._files.delete([one.path for one in written])
+            self._files.delete(
+                [new.path for key, new in self._written.items() if new is not None and key not in before]
+            )
             raise
-        own, rests = written[: len(late)], written[len(late) :]
+        kept = tuple(rest for rest in rests if rest is not None)
         made = [
-            _as_committed(one, (new, *(rests if one is late[0] else ()))) for one, new in zip(late, own, strict=True)
+            _as_committed(one, (new, *(kept if one is late[0] else ()))) for one, new in zip(late, own, strict=True)
         ]
         return {one.live.group: one for one in made}
+
+    def _hidden_in(self, late: Late, before: Mapping["_Content", NewDeletes | None]) -> NewDeletes:
+        output = late.group.outputs[0]
+        content = (output.file.path, late.places)
+        new = before.get(content) or self._files.hide(output.raw, late.places)
+        self._written[content] = new
+        return new
+
+    def _rest(
+        self, shared: AppliedDelete, replaced: Sequence[str], before: Mapping["_Content", NewDeletes | None]
+    ) -> NewDeletes | None:
+        """Return what holds the rows that a delete file names in files which are not replaced; None: it names none."""
+        if shared.kind is not DeleteKind.POSITION or shared.is_of_one_file:
+            return None
+        content = (shared.path, tuple(replaced))
+        rest = before[content] if content in before else self._files.without(shared, replaced)
+        self._written[content] = rest
+        return rest
+
+
+_Content = tuple[str, tuple[int, ...] | tuple[str, ...]]
+"""Purpose of a file that was written: an output and places to hide in it, or a delete file and paths to leave out."""
 
 
 def _new(then: LiveInput, now: LiveInput) -> Naming:
     return tuple(one for one in now.by_position if one.path not in then.positional)
+
+
+def _lost_values(then: LiveInput, now: LiveInput) -> bool:
+    """Return whether deletes by value of the read are gone, so that rows that it left out may be visible again."""
+    return not {one.path for one in then.deletes if not one.is_positional} <= {one.path for one in now.deletes}
 
 
 def named_by(late: Iterable[Late]) -> Naming:
@@ -183,4 +216,5 @@ def _as_committed(late: Late, deletes: tuple[NewDeletes, ...]) -> StagedGroup:
     group, hidden = late.group, len(late.places)
     (output,) = group.outputs
     file = replace(output.file, dv_id=deletes_id([deletes[0].name], has_values=False), deleted_rows=hidden)
-    return replace(group, outputs=(replace(output, file=file),), rows=group.rows - hidden, deletes=deletes)
+    outputs = (replace(output, file=file),)
+    return replace(group, outputs=outputs, rows=group.rows - hidden, deletes=deletes, late_rows=late.count)

@@ -24,6 +24,7 @@ from typing import Protocol, TypeVar
 
 import structlog
 
+from actor.attempts import Attempts
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.vacuum.deletion import FIGURES, BatchDeletion, DueFile, PresentFile
 from actor.vacuum.steps import VacuumLimits, VacuumStopped, as_of_ms, check_stop, end_mark, switched_off
@@ -49,10 +50,6 @@ from shared.formats.retention import retention_of_run_ms
 from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.stored_file import StoredFile
-
-COMMIT_ATTEMPTS = 5
-"""Attempts to commit an expiry, or the removal of delete files; each further one means that another writer committed in
-the moment since the metadata were read."""
 
 OF_ICEBERG = ("snapshots_expired", "refs_expired", "delete_files_removed")
 """Figures that only a vacuum of an Iceberg table has."""
@@ -163,7 +160,8 @@ class IcebergVacuum:
 
     def _expire(self, head: TableHead, cutoff_ms: int, now_ms: int) -> tuple[tuple[TableHead, ...], Expiry]:
         """Expire what is due, and return all known metadata, with what is gone by the newest ones."""
-        for _ in range(COMMIT_ATTEMPTS):
+        attempts = self._attempts()
+        while attempts.again():
             versions = self.drive(read_past(head))
             expiry = plan_expiry(versions, cutoff_ms, now_ms)
             if not expiry.snapshots and not expiry.refs:
@@ -187,7 +185,11 @@ class IcebergVacuum:
             versions = (*versions, *self.drive(read_past(after, known)))
             # What could expire since then has to wait: its files are never deleted while the metadata have it.
             return versions, replace(plan_expiry(versions, cutoff_ms, now_ms), snapshots=frozenset(), refs=())
-        raise Conflict(f"the expiry of {self.job.location} was refused {COMMIT_ATTEMPTS} times", kind="busy")
+        raise Conflict(f"the expiry of {self.job.location} was refused {attempts.text}", kind="busy")
+
+    def _attempts(self) -> Attempts:
+        """Return attempts, each further one of which means that others committed since the metadata were read."""
+        return Attempts(lambda: self.now_ms() / 1000, self.pause)
 
     def _check_expired(self, before: TableHead, after: TableHead, expiry: Expiry) -> None:
         """Raise RetryableError if more is gone than was planned: REST catalogs drop refs to a removed snapshot."""
@@ -224,7 +226,8 @@ class IcebergVacuum:
     def _remove_dangling(self) -> None:
         """Remove the delete files that apply to no data file; where others commit too often, the next run does."""
         search = DanglingSearch()
-        for _ in range(COMMIT_ATTEMPTS):
+        attempts = self._attempts()
+        while attempts.again():
             head = self.table.refresh()
             self.check_settings(head)
             found = self.drive(search.find(head))

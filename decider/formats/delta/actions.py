@@ -18,7 +18,16 @@ from decider.formats.delta.metadata import decode_metadata, decode_protocol
 from decider.formats.delta.vacuum_mark import decode_vacuum
 from shared.layout import commit_metadata
 from shared.layout.key_runs import DELETE
-from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, RemovedFile, TableMetadata, TableProtocol
+from shared.table import (
+    CellReport,
+    Commit,
+    CommitOrigin,
+    DataFile,
+    PartitionColumn,
+    RemovedFile,
+    TableMetadata,
+    TableProtocol,
+)
 
 _METADATA = b'"metaData"'
 
@@ -138,6 +147,7 @@ class _CommitReader:
             execution_ms=_execution_ms(self._info),
             vacuum=decode_vacuum(self._info, _time_ms(self._info), self._after),
             deduplicated_version=_deduplicated_version(self._info),
+            cells=_cell_report(self._info),
         )
 
     def _decoder(self, decoder: FileDecoder | None, position: int) -> FileDecoder:
@@ -196,6 +206,19 @@ def _deduplicated_version(info: object) -> int | None:
         return None
     mark = commit_metadata.decode(info.get("userMetadata"))
     return None if mark is None else mark.deduplicated_version
+
+
+_OPTIMIZE = "OPTIMIZE"
+
+
+def _cell_report(info: object) -> CellReport | None:
+    """Return what a run on a table in cells reports; a mark that was copied means nothing."""
+    if not isinstance(info, dict) or info.get("operation") != _OPTIMIZE:
+        return None
+    mark = commit_metadata.decode(info.get("userMetadata"))
+    counts = () if mark is None else (mark.left_bytes, mark.settled_files, mark.settled_bytes)
+    known = [max(0, count) for count in counts if count is not None]
+    return CellReport(*known) if len(known) == len(CellReport._fields) else None
 
 
 def _origin(info: object) -> CommitOrigin | None:

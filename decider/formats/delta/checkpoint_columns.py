@@ -23,6 +23,7 @@ from decider.formats.delta.checkpoint import (
 from decider.formats.delta.files import FileDecoder
 from decider.state.file_columns import COLUMNS, FileColumns
 from shared.errors import Corrupt
+from shared.layout.cells.tags import CELL_TAG
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.partition_stats import CUBE_TAG, IDLE_COMPACTED_TAG
 from shared.partitions import WHOLE_TABLE
@@ -88,6 +89,7 @@ class _PartReader:
             fields["modificationTime"],
             pc.is_valid(_tag(tags, IDLE_COMPACTED_TAG)),
             pc.is_valid(_tag(tags, CUBE_TAG)),
+            pc.is_valid(_tag(tags, CELL_TAG)),
             _generated_ms(tags),
         ]
         self._tables.append(pa.Table.from_arrays(columns, schema=COLUMNS).filter(usual))

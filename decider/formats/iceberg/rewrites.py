@@ -42,25 +42,29 @@ class IcebergRewrites:
         return RewritePage(tuple(found), versions[left[0].id] + 1 if left else None)
 
     async def _event(self, head: TableHead, snapshot: SnapshotRecord, ours: CommitMetadata, version: int) -> Rewrite:
-        entries = [
-            entry
-            for entry in await self._entries.written(head, snapshot)
-            if entry.kind is None and entry.snapshot in (snapshot.id, None)
-        ]
-        removed = [entry for entry in entries if entry.status is EntryStatus.DELETED]
-        added = [entry for entry in entries if entry.status is EntryStatus.ADDED]
-        before, after = _state(ours, removed), _state(ours, added)
-        rows = _rows(added)
-        # What is seen before equals what is seen after, as the actor proved; the rest was deleted.
-        return Rewrite(
-            version=version,
-            mark=ours,
-            finished_ms=snapshot.timestamp_ms,
-            inputs=_stats(removed, before, rows),
-            outputs=_stats(added, after, rows),
-            deleted_rows=max(0, _rows(removed) - rows),
-            entropy_removed=None if before is None or after is None else before.shortfall - after.shortfall,
-        )
+        return rewrite_of(snapshot, ours, version, await self._entries.written(head, snapshot))
+
+
+def rewrite_of(snapshot: SnapshotRecord, ours: CommitMetadata, version: int, written: Iterable[Entry]) -> Rewrite:
+    """Return the event of a snapshot of ours, by the entries of the manifests that it wrote, kept ones among them."""
+    entries = [entry for entry in written if entry.snapshot in (snapshot.id, None)]
+    removed = [entry for entry in entries if entry.status is EntryStatus.DELETED and entry.kind is None]
+    new = [entry for entry in entries if entry.status is EntryStatus.ADDED]
+    added = [entry for entry in new if entry.kind is None]
+    paths = {entry.path for entry in added}
+    late = [entry for entry in new if entry.referenced in paths]  # Rows that others deleted while they were rewritten.
+    before, after = _state(ours, removed), _state(ours, added)
+    rows = _rows(added) - _rows(late)
+    # What is seen before equals what is seen after, as the actor proved; the rest was left out or is hidden.
+    return Rewrite(
+        version=version,
+        mark=ours,
+        finished_ms=snapshot.timestamp_ms,
+        inputs=_stats(removed, before, rows),
+        outputs=_stats(added, after, rows),
+        deleted_rows=max(0, _rows(removed) - _rows(added)),
+        entropy_removed=None if before is None or after is None else before.shortfall - after.shortfall,
+    )
 
 
 def _rows(entries: Iterable[Entry]) -> int:

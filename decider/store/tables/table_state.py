@@ -22,6 +22,7 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.stored_values import milliseconds
 from decider.store.tables.read_counts import weekly_reads
+from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
@@ -50,17 +51,17 @@ COUNTS_KEPT = 16
 class TableState:
     """Version of a table up to which commits are applied, with its metadata and policy.
 
-    `policy` is the `state_version` of the policy that the partitions were counted under; `digest` names the commit
-    of `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's
-    clock at the last move; `queue_limits` are those that the policy sets in the queue for this table (see
+    `policy` is the `state_version` of the policy that the partitions were counted under; `digest` names the commit of
+    `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
+    at the last move; `queue_limits` are those that the policy sets in the queue for this table (see
     `table_queue_limits`); `contention`: where MERGE, UPDATE and DELETE ran. `is_stopped_by_qbeast`: Qbeast's switch was
     unset. `refusal` is why the table must not be rewritten at this version, by the rule of its format; None if it may
     be. `summary`: sums over the partitions. `removals`: what was removed and not vacuumed yet. `commit_counts`: commits
     by partition, where the policy counts them. `key_runs`: which rows were added and compared, where the table has a
     key. `level_fit`: the size of new files that the partitions' levels are fitted to. `file_counts`: versions at which
     checkpoints may lie, each with the number of live files that the state counted there. `clustered`: files of a
-    clustered table, None for any other. `pace`: how often writers commit. `release`: of the decider that wrote it;
-    another one tries refused files again.
+    clustered table, `cells`: of one in cells; None for any other. `pace`: how often writers commit. `release`: of the
+    decider that wrote it; another one tries refused files again.
     """
 
     version: int
@@ -85,6 +86,7 @@ class TableState:
     pace: CommitPace = UNKNOWN_PACE
     file_counts: tuple[tuple[int, int], ...] = ()
     clustered: ClusteredFiles | None = None
+    cells: CellFiles | None = None
     release: str = RELEASE
 
     def encode(self, since: "TableState | None" = None) -> dict[str, str]:
@@ -107,7 +109,9 @@ class TableState:
     @property
     def signals(self) -> TableSignals:
         """Inputs of decisions about the table as a whole, as far as the state knows it."""
-        return TableSignals(self.version, self.removals, key_runs=self.key_runs, clustered=self.clustered)
+        return TableSignals(
+            self.version, self.removals, key_runs=self.key_runs, clustered=self.clustered, cells=self.cells
+        )
 
     @property
     def last_rewrite_ms(self) -> int:

@@ -35,15 +35,22 @@ def span_of(low: object, high: object, type_name: str, *, nulls: int | None, row
     """
     if nulls is not None and nulls == rows:
         return NULL, NULL + 1
-    first, last = _number(low, type_name), _number(high, type_name)
+    first, last = number_of_row(low, type_name), number_of_row(high, type_name)
     if first is None or last is None or last < first:
         return EVERYTHING
     return first if nulls == 0 else NULL, last + 1
 
 
-def _number(bound: object, type_name: str) -> int | None:
-    is_nan = type_name in ("float", "double") and (bound == "NaN" or (isinstance(bound, float) and isnan(bound)))
-    return NAN if is_nan else number_of(bound, type_name)
+def number_of_row(value: object, type_name: str) -> int | None:
+    """Return the number of a row's value, or of a bound, as JSON has it; None where there is none of this type."""
+    if type_name in ("float", "double") and isinstance(value, str) and value in _NOT_FINITE:
+        value = float(value)
+    is_nan = isinstance(value, float) and isnan(value)
+    return NAN if is_nan else number_of(value, type_name)
+
+
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+"""How Delta spells the numbers that JSON does not have."""
 
 
 def hull(boxes: Iterable[Box]) -> Box:
@@ -54,6 +61,11 @@ def hull(boxes: Iterable[Box]) -> Box:
 def hull_of_points(points: Iterable[Point]) -> Box:
     """Return the least box that holds all points; there is at least one."""
     return tuple((min(numbers), max(numbers) + 1) for numbers in zip(*points, strict=True))
+
+
+def holds(outer: Box, inner: Box) -> bool:
+    """Return whether a box has no part outside of another."""
+    return all(low <= first and end <= high for (low, high), (first, end) in zip(outer, inner, strict=True))
 
 
 def has_one_key(box: Box) -> bool:

@@ -1,14 +1,14 @@
 """Routes of the rows of an operation: a nested choice by cuts, with one output at each end.
 
-The rows are known by a sample of points that has the least and the greatest number of each column; every row has an
-output, whatever the sample left out. The row decides: a row with a number below a cut goes to its left.
+The rows are known by a sample of points. Every row has an output that lies inside of its cell, whatever the sample left
+out. The row decides: a row with a number below a cut goes to its left.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from shared.layout.cells.boxes import Box, Point, hull_of_points
+from shared.layout.cells.boxes import Box, Point, hull, hull_of_points
 from shared.layout.cells.operations import BoxedFile, CellOperation, CellSizes, CellWork
 from shared.layout.cells.tree import Cut, Node
 
@@ -21,7 +21,7 @@ NEIGHBORS = 2
 
 @dataclass(frozen=True, slots=True)
 class CellOutput:
-    """One output; `cell` is the box of its cell, None if its rows wait at an inner node."""
+    """One output: several ends of a route may be one; `cell` is the box of its cell, None if its rows wait."""
 
     cell: Box | None
 
@@ -38,17 +38,23 @@ class Fork:
 Route = CellOutput | Fork
 
 
+def outputs_of(route: Route) -> list[CellOutput]:
+    """Return the outputs of a route, each once, from the left to the right."""
+    ends = [route] if isinstance(route, CellOutput) else [*outputs_of(route.left), *outputs_of(route.right)]
+    return list({id(end): end for end in ends}.values())
+
+
 def find_route(
     operation: CellOperation, points: Sequence[Point], files: Sequence[BoxedFile], sizes: CellSizes
 ) -> Route:
     """Return where the rows of an operation go.
 
-    points: of the files that it knows, at least one. files: all live files of the table.
+    points: of the files that it knows; a split has two or more. files: all live files of the table.
     """
     rewritten, known = (max(1, sum(file.live_bytes for file in of)) for of in (operation.files, operation.known))
     piece = sizes.piece_bytes * len(points) / rewritten
     if operation.work is CellWork.DOWN:
-        return _down(operation.node, points, piece)
+        return _Down(hull(file.box for file in operation.files), piece, CellOutput(None)).route(operation.node, points)
     if operation.work is CellWork.SPLIT:
         most = sizes.cell_bytes * len(points) / known
         return _Split(points, files, most, piece, NEIGHBORS * rewritten).route(
@@ -61,16 +67,31 @@ def _end(node: Node) -> CellOutput:
     return CellOutput(None if node.parts else node.box)
 
 
-def _down(node: Node, points: Sequence[Point], piece: float) -> Route:
-    """Move rows down as far as both sides of a cut keep a piece, or there are two; `piece` is a number of points."""
-    while node.cut is not None:
+@dataclass(frozen=True, slots=True)
+class _Down:
+    """Movement of rows down as far as both sides of a cut keep a piece, or there are two.
+
+    box: that holds all rows. piece: a number of points. rest: output of the rows on a side without a point, which wait.
+    """
+
+    box: Box
+    piece: float
+    rest: CellOutput
+
+    def route(self, node: Node, points: Sequence[Point]) -> Route:
+        """Return where rows at a node go."""
+        if node.cut is None:
+            return _end(node)
         left, right = _divided(points, node.cut)
-        if left and right:
-            if min(len(left), len(right)) < piece and len(points) < 2 * piece:
-                break
-            return Fork(node.cut, _down(node.parts[0], left, piece), _down(node.parts[1], right, piece))
-        node = node.parts[0] if left else node.parts[1]
-    return _end(node)
+        if left and right and min(len(left), len(right)) < self.piece and len(points) < 2 * self.piece:
+            return _end(node)
+        below, above = (
+            self.route(part, side) if side else self.rest for part, side in zip(node.parts, (left, right), strict=True)
+        )
+        low, end = self.box[node.cut.column]
+        if low < node.cut.at < end:
+            return Fork(node.cut, below, above)
+        return above if low >= node.cut.at else below
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 from xml.sax.saxutils import escape
 
-from tests.bench.cells.playing import TARGET_ROWS, Played
 from tests.support.line_chart import COLORS, LEFT, WIDTH, legend
-from tests.support.simulated_table import ROW_BYTES
 
 HEIGHT = 640
 RIGHT = 250
@@ -16,11 +15,21 @@ PANEL = 230
 Points = Sequence[tuple[float, float]]
 
 
+class Played(Protocol):
+    """What one rule did, by the number of a commit."""
+
+    @property
+    def cost_curve(self) -> Points:
+        """Targets that each run rewrote."""
+
+    @property
+    def read_curve(self) -> Points:
+        """Bytes that ranges read, over OPTIMIZE's layout."""
+
+
 def draw(title: str, played: Mapping[str, Played], commits: int) -> str:
     """Return SVG text: what each run costs, on a logarithmic scale, and what ranges read."""
-    target = TARGET_ROWS * ROW_BYTES
-    costs = {name: [(at, spent / target) for at, spent in one.runs] for name, one in played.items()}
-    reads = {name: [(at, found.bytes) for at, found in one.checks] for name, one in played.items()}
+    costs, reads = ({name: getattr(one, of) for name, one in played.items()} for of in ("cost_curve", "read_curve"))
     most = max((cost for points in costs.values() for _, cost in points), default=1)
     highest = max((read for points in reads.values() for _, read in points), default=1)
     top, bottom = 74, 74 + PANEL + 66
@@ -38,7 +47,7 @@ def draw(title: str, played: Mapping[str, Played], commits: int) -> str:
             "bytes that ranges read, over OPTIMIZE's layout", bottom, read_y, range(math.ceil(highest) + 1), commits
         ),
     ]
-    for at, name in enumerate(played):
+    for at, name in enumerate(costs):
         style = f'stroke="{COLORS[at]}" stroke-width="2"'
         dots = "".join(
             f'<circle cx="{_x(commit, commits):.1f}" cy="{cost_y(cost):.1f}" r="2.5"/>' for commit, cost in costs[name]

@@ -54,6 +54,14 @@ class Played:
         return [spent for _, spent in self.runs]
 
     @property
+    def cost_curve(self) -> list[tuple[float, float]]:
+        return [(at, spent / (TARGET_ROWS * ROW_BYTES)) for at, spent in self.runs]
+
+    @property
+    def read_curve(self) -> list[tuple[float, float]]:
+        return [(at, found.bytes) for at, found in self.checks]
+
+    @property
     def amplification(self) -> float:
         return sum(self.costs) / self.written_bytes
 

@@ -153,18 +153,17 @@ def noted(played: Played) -> Iterator[None]:
     """Count the groups that are offered to commits, and what becomes of them."""
     commit = Committer.commit
 
-    def counted(committer: Committer[Any], written: Sequence[Any], *, attempts: int) -> CommitResult[Any]:
+    def counted(committer: Committer[Any], written: Sequence[Any], **given: float) -> CommitResult[Any]:
         result: CommitResult[Any] = CommitResult()
         try:
-            result = commit(committer, written, attempts=attempts)
+            result = commit(committer, written, **given)
         finally:
             landed = {one.live.group for one in result.committed}
             played.written, played.landed = played.written + len(written), played.landed + len(landed)
             played.in_vain += sum(sum(one.sizes.values()) for one in written if one.live.group not in landed)
         played.refused += result.conflicts
         for one in result.committed:
-            hidden = sum(output.file.deleted_rows for output in one.outputs)
-            played.late_rows += hidden - sum(map(len, getattr(one, "carried", ())))
+            played.late_rows += one.late_rows
             played.ways["by column" if one.by_column else one.encoded_because or "copied"] += 1
         return result
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from actor.attempts import Attempts
 from actor.outcomes import live_after
 from actor.ports import GroupStatus, RewriteOutcome
 from actor.proofread.model import Reading
-from actor.rewrite.commit import Committer
 from shared.errors import Conflict, InvalidInput, LeaseLost, OtherTable, RefusedFiles, RetryableError
 from shared.partitions import WHOLE_TABLE
 from tests.support.long_suites import beyond
@@ -203,10 +203,9 @@ def test_a_property_of_others_does_not_cost_the_rewrite(
 def test_attempts_are_bounded_and_the_last_refusal_is_reported(
     world: "EngineWorld", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others take one more group before each attempt; what is left after the last of five attempts is given back."""
-    commit = Committer.commit
-    five = lambda own, written, *, attempts: commit(own, written, attempts=min(attempts, 5))  # noqa: E731
-    monkeypatch.setattr(Committer, "commit", five)
+    """Others take one more group before each attempt; what is left when the time is over is given back."""
+    again = iter([True] * 5)
+    monkeypatch.setattr(Attempts, "again", lambda _: next(again, False))
     world.append(6)
     groups, control = world.groups(7), Steering()
     control.before_commit = iter([lambda group=group: world.take(group.files[0].path) for group in groups])

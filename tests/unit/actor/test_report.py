@@ -54,12 +54,14 @@ def test_groups_with_deleted_rows_teach_nothing_about_how_much_outputs_shrink() 
     assert (report.counters()["bytes_replaced"], report.counters()["bytes_written"]) == (200, 150)
 
 
-def test_rows_that_were_hidden_when_files_were_planned_are_not_late() -> None:
+def test_rows_that_were_hidden_when_files_were_read_are_not_late() -> None:
     inputs = (DataFile("0.parquet", 100, PARTITION, dv_id="u1", deleted_rows=5),)
-    output = DataFile("new.parquet", 100, PARTITION, dv_id="u2", deleted_rows=7)
-    group = FileGroup(PARTITION, inputs, RewriteMode.MINOR)
+    output = DataFile("new.parquet", 100, PARTITION, dv_id="u2", deleted_rows=9)
+    ended = GroupOutcome(
+        FileGroup(PARTITION, inputs, RewriteMode.MINOR), GroupStatus.COMMITTED, (output,), 2, late_rows=2
+    )
     report = RunReport(MEMORY_PAYLOAD)
-    report.record_rewrite(RewriteOutcome(2, (GroupOutcome(group, GroupStatus.COMMITTED, (output,), 2),), 1, 1))
+    report.record_rewrite(RewriteOutcome(2, (ended,), 1, 1))
     assert report.counters()["late_rows_hidden"] == 2
 
 

@@ -29,6 +29,7 @@ from shared.jobs.index_options import IndexJobOptions
 from shared.jobs.payload import JobPayload, PredictedCost
 from shared.jobs.property_options import PropertyOptions
 from shared.jobs.vacuum_options import VacuumOptions
+from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.key_runs import KeyRuns
 from shared.layout.manifest_files import ManifestFiles
@@ -52,7 +53,15 @@ ADVICE = Advice(
 
 POLICY = Policy(learned=LearnedValues(Fraction(1, 3)), sort_by="a")
 SIGNALS = TableSignals(
-    *(7, Removals(5, ((0, 1, 2), (5, 3, 4)), 6, 7), 3, 4, KeyRuns(1, 2, 3), ClusteredFiles(1, 2, 3)),
+    *(
+        7,
+        Removals(5, ((0, 1, 2), (5, 3, 4)), 6, 7),
+        3,
+        4,
+        KeyRuns(1, 2, 3),
+        ClusteredFiles(1, 2, 3),
+        CellFiles(ClusteredFiles(1, 2, 3), 4, 5, 6, 7),
+    ),
     index=IndexSignal(7, refusal="no"),
     manifests=ManifestFiles(51, 1 << 20, 1),
     twins=("copy",),
@@ -77,7 +86,7 @@ STATE = TableState(
     *(Refusal(RefusalCode.QBEAST, "s", "r", "a", ("cluster",)), TableSummary(1, 2, 3, 2**70, 4, False, 5)),
     *(SIGNALS.removals, CommitCounts({PartitionKey("{}"): 2}), SIGNALS.key_runs),
     LevelFit(5, 6, Fraction(1, 7), AppendedSizes((AppendedFiles(1, 2), AppendedFiles(3, 4)))),
-    *(CommitPace(7, 8, 5), ((10, 2), (20, 3)), SIGNALS.clustered, "0.0.1"),
+    *(CommitPace(7, 8, 5), ((10, 2), (20, 3)), SIGNALS.clustered, SIGNALS.cells, "0.0.1"),
 )
 
 

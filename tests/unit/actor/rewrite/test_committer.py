@@ -25,14 +25,21 @@ class World:
         self.now_s = 0.0
         self.lease: Callable[[], None] = lambda: None
         control = RunControl(self._ask, lambda: False, lambda _: None)
-        self.committer: Committer[MemoryStaged] = Committer(self.table, control, clock_s=lambda: self.now_s)
+        self.pauses: list[float] = []
+        self.committer: Committer[MemoryStaged] = Committer(
+            self.table, control, clock_s=lambda: self.now_s, pause=self._pause
+        )
 
     def _ask(self) -> None:
         self.table.calls.append("lease")
         self.lease()
 
-    def commit(self, attempts: int = 3) -> CommitResult[MemoryStaged]:
-        return self.committer.commit(self.written, attempts=attempts)
+    def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+    def commit(self, within_s: float = 10.0) -> CommitResult[MemoryStaged]:
+        return self.committer.commit(self.written, within_s=within_s)
 
     def once(self, act: Callable[[], object]) -> None:
         """Let others act just before the next commit, and never again."""
@@ -77,8 +84,23 @@ def test_what_was_written_for_an_attempt_alone_stays_only_while_it_may_have_been
     world.table.make_good = lambda: f"vector-{world.table.attempts}"
     world.table.fails = [Failing(Fault(verdict))]
     with pytest.raises(LakewrightError):
-        world.commit(attempts=1)
+        world.commit(within_s=0)
     assert world.table.disk.keys() == left
+
+
+def test_what_was_written_for_an_attempt_must_be_there_before_the_next(world: World) -> None:
+    """It may be taken again, and lies there for as long as outputs do."""
+    world.table.make_good, world.table.fails = lambda: "vector", [BUSY]
+    world.once(lambda: world.table.disk.pop("vector"))
+    with pytest.raises(RetryableError, match=r"1 of 3 files .*vector"):
+        world.commit()
+    assert world.table.disk == {}
+
+
+def test_what_was_written_for_an_attempt_stays_for_one_that_takes_it_again(world: World) -> None:
+    world.table.make_good, world.table.fails = lambda: "vector", [BUSY]
+    assert [one.paths for one in world.commit().committed] == [("out-0", "vector"), ("out-1",)]
+    assert world.table.deleted == []
 
 
 def test_a_lost_lease_deletes_what_was_written_for_the_attempt_alone(world: World) -> None:
@@ -92,9 +114,10 @@ def test_a_lost_lease_deletes_what_was_written_for_the_attempt_alone(world: Worl
 
 
 def test_the_lease_is_asked_last_before_every_attempt_so_that_it_is_fresh(world: World) -> None:
+    """What takes long does not lie between the look at the newest version and the commit."""
     world.table.fails = [BUSY, BUSY]
     assert world.commit().conflicts == 2
-    attempt = ["begin", "sizes", "lease", "commit"]
+    attempt = ["sizes", "begin", "lease", "commit"]
     assert world.table.calls == [*attempt, "find", *attempt, "find", *attempt]
 
 
@@ -128,7 +151,7 @@ def test_if_others_took_every_group_nothing_is_committed_and_every_output_is_del
     landing = world.commit()
     assert (landing.version, landing.committed, landing.conflicts) == (None, (), 1)
     assert world.table.deleted == OUTPUTS
-    assert world.table.calls == ["begin"], "without anything to commit no one is asked"
+    assert world.table.calls == ["sizes", "begin"], "without anything to commit the lease is not asked"
 
 
 @pytest.mark.parametrize(
@@ -153,17 +176,12 @@ def test_a_refused_commit_deletes_the_outputs_and_is_not_tried_again(world: Worl
 def test_after_the_last_attempt_the_outputs_are_deleted_and_the_conflict_is_raised(
     world: World, verdict: Verdict
 ) -> None:
-    world.table.fails = [Failing(Fault(verdict))] * 3
-    with pytest.raises(Conflict) as caught:
-        world.commit(attempts=3)
+    world.table.fails = [Failing(Fault(verdict))] * 200
+    with pytest.raises(Conflict, match=r"the store; tried 12 times in 11 s$") as caught:
+        world.commit()
     assert caught.value.kind == verdict
-    assert (world.table.attempts, world.table.deleted) == (3, OUTPUTS)
-
-
-def test_no_attempt_is_a_conflict_and_deletes_the_outputs(world: World) -> None:
-    with pytest.raises(Conflict, match="no commit"):
-        world.commit(attempts=0)
-    assert world.table.deleted == OUTPUTS
+    assert (world.table.attempts, world.table.deleted) == (12, OUTPUTS)
+    assert [world.pauses[at] for at in (0, 1, 2, 6, 7, -1)] == [0.02, 0.04, 0.08, 1.28, 2, 2]
 
 
 def test_after_an_unknown_outcome_nothing_is_deleted_and_nothing_tried_again(world: World) -> None:
@@ -238,7 +256,7 @@ def test_an_output_that_is_gone_or_cut_before_the_commit_stops_it(world: World, 
         world.table.disk["out-0"] = size
     with pytest.raises(RetryableError, match=rf"1 of 2 files .*out-0 \({size} of 50 bytes\)"):
         world.commit()
-    assert world.table.calls == ["begin", "sizes"]
+    assert world.table.calls == ["sizes"]
     assert world.table.deleted == OUTPUTS
 
 
@@ -260,14 +278,14 @@ def test_outputs_that_a_vacuum_could_take_for_orphans_are_not_committed(
         return
     with pytest.raises(RetryableError, match="a vacuum deletes old files that no commit names"):
         world.commit()
-    assert (world.table.calls, world.table.deleted) == (["begin"], OUTPUTS)
+    assert (world.table.calls, world.table.deleted) == ([], OUTPUTS)
 
 
 def test_outputs_that_grow_too_old_between_two_attempts_are_not_committed(world: World) -> None:
     world.table.fails = [BUSY]
     world.once(lambda: setattr(world, "now_s", 101.0))
     with pytest.raises(RetryableError, match=r"lower lakewright\.max-bytes-per-job"):
-        world.commit()
+        world.commit(within_s=200)
     assert (world.table.attempts, world.table.deleted) == (1, OUTPUTS)
 
 

@@ -24,20 +24,22 @@ from shared.formats.qbeast.iterations import Strategy
 from shared.formats.qbeast.status import index_status
 from shared.index.signal import IndexSignal
 from shared.index.status import IndexQuery
+from shared.jobs.cluster_options import ClusterOptions
 from shared.jobs.payload import COMPACT, SORT, JobPayload, RewriteKind
+from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_of_sizes
 from shared.layout.sort_planner import SortReason
 from shared.partitions import WHOLE_TABLE
-from shared.policy.policy import MIB, ClusteringOrder, DmlPolicy, Policy
+from shared.policy.policy import MIB, ClusteringOrder, ClusterMode, DmlPolicy, Policy
 from shared.queue.model import TimerChange
 from shared.table import DataFile, PartitionKey, Snapshot, TableMetadata, TableProtocol
 from tests.support.decisions import context_of, contradictions, recompute
 from tests.support.qbeast_tree import QbeastTree
 
 KINDS = "cluster vacuum checkpoint"
-POLICY = Policy(cluster=True).with_traits(is_clustered=True, job_kinds=KINDS)
+POLICY = Policy(cluster=ClusterMode.ON).with_traits(is_clustered=True, job_kinds=KINDS)
 DUE = ClusteredFiles(10, 10 * MIB, 20 * MIB)
 TIMER = Trigger(7, TriggerSource.TIMER)
 
@@ -76,12 +78,26 @@ def test_nothing_is_done_with_a_reason_and_the_timer_is_stopped(
     assert timer.change is TimerChange.STOP
 
 
+def test_a_run_on_cells_is_decided_with_what_is_due_and_the_actor_gets_to_know_what_commits_bring() -> None:
+    policy = replace(POLICY, cluster=ClusterMode.CELLS, target_bytes=16 * MIB)
+    due = TableSignals(7, cells=CellFiles(ClusteredFiles(3, 12 * MIB, 40 * MIB), 8 * MIB, 1, 4 * MIB, MIB))
+    made = evaluate_table(context_of(policy), due, TIMER, CLUSTER_ACTION)
+    assert (made.verdict, made.reason) == (DecisionKind.ENQUEUE, ClusterReason.HALF_A_RUN)
+    assert made.prediction is not None
+    assert (made.prediction.files_replaced, made.prediction.bytes) == (2, 16 * MIB)
+    assert ClusterOptions.decode(made.options) == ClusterOptions(commit_bytes=MIB)
+    assert "New: 2 files with 8 MiB; due since the last run: 8 MiB; in cells: 40 MiB." in describe(due)
+    at_rest = TableSignals(7, cells=CellFiles(ClusteredFiles(1, 4 * MIB, 40 * MIB), 0, 1, 4 * MIB))
+    made = evaluate_table(context_of(policy), at_rest, TIMER, CLUSTER_ACTION)
+    assert (made.verdict, made.reason) == (DecisionKind.SKIP, ClusterReason.NOTHING)
+
+
 def test_a_table_with_many_small_files_gets_no_other_rewrite() -> None:
     stats = stats_of_sizes(POLICY.size_levels, [MIB] * 100)
     trigger = Trigger(7, TriggerSource.DATA_CHANGE)
     made = evaluate_each(context_of(POLICY), WHOLE_TABLE, stats, trigger, ACTIONS)
     assert {one.reason for one in made} == {Reason.CLUSTERED_TABLE}
-    plain = evaluate_each(context_of(Policy(cluster=True)), WHOLE_TABLE, stats, trigger, ACTIONS)
+    plain = evaluate_each(context_of(Policy(cluster=ClusterMode.ON)), WHOLE_TABLE, stats, trigger, ACTIONS)
     assert plain[0].prediction is not None
 
 
@@ -96,7 +112,7 @@ def test_a_table_with_many_small_files_gets_no_other_rewrite() -> None:
 def test_a_run_waits_for_merge_update_and_delete_as_the_owner_wants(
     dml: DmlPolicy, verdict: DecisionKind, reason: Reason | ClusterReason
 ) -> None:
-    policy = Policy(cluster=True, dml_policy=dml).with_traits(is_clustered=True, job_kinds=KINDS)
+    policy = Policy(cluster=ClusterMode.ON, dml_policy=dml).with_traits(is_clustered=True, job_kinds=KINDS)
     busy: DecisionContext = context_of(policy, busy_ratio=Fraction(1, 2))
     made = evaluate_table(busy, signals(DUE), TIMER, CLUSTER_ACTION)
     assert (made.verdict, made.reason) == (verdict, reason)

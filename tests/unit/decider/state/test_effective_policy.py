@@ -213,6 +213,9 @@ def test_a_clustered_table_gets_the_jobs_that_its_refusal_allows_once_its_owner_
         "sort-by has no effect",
         "primary-key has no effect on clustered Delta tables",
     ]
+    in_cells = PolicyDefaults(DEFAULT).resolve(TABLE, {"lakewright.cluster": "cells"}, {}, status)
+    assert (in_cells.policy.clusters, in_cells.policy.has_cells, found.policy.has_cells) == (True, True, False)
+    assert "rewrites keep it in cells" in in_cells.notes[0]
     # Every other refusal stands, whatever is switched on.
     other = PolicyDefaults(DEFAULT).resolve(TABLE, stated, {}, LogStatus(refusal=REFUSAL, format="delta"))
     assert (other.policy.traits.refused, other.policy.clusters) == ("unsafe_feature:clustering", False)

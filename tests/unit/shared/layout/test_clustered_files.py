@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from shared.layout.clustered_files import CUBE_BYTES, ClusteredFiles, ClusterReason
 from shared.layout.partition_stats import CUBE_TAG
 from shared.layout.removals import BUCKET_MS, MAX_BUCKETS, NO_REMOVALS, Removals
-from shared.policy.policy import MIB, Policy
+from shared.policy.policy import MIB, ClusterMode, Policy
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, VacuumMark
 from tests.support.memory_log import commit, file, removed
 
-POLICY = Policy(cluster=True, target_bytes=8 * MIB).with_traits(is_clustered=True)
+POLICY = Policy(cluster=ClusterMode.ON, target_bytes=8 * MIB).with_traits(is_clustered=True)
 CUBE = {CUBE_TAG: "1"}
 
 

@@ -15,6 +15,7 @@ from shared.policy.policy import (
     MIB,
     QUEUEING,
     ClusteringOrder,
+    ClusterMode,
     JobOrder,
     Policy,
     PolicyLayer,
@@ -354,3 +355,11 @@ def test_values_that_bear_on_the_queue_alone_are_no_part_of_the_version_of_a_sta
         assert changed.version != plain.version
         assert changed.state_version == plain.state_version
     assert replace(plain, fan_in=4).state_version != plain.state_version
+
+
+def test_how_a_table_is_clustered_is_read_as_earlier_releases_wrote_it() -> None:
+    assert Policy.decode('{"cluster":true}').cluster is ClusterMode.ON
+    assert Policy.decode('{"cluster":false}').cluster is ClusterMode.OFF
+    with pytest.raises(ValueError, match="1"):
+        Policy.decode('{"cluster":1}')
+    assert read_properties({"lakewright.cluster": "TRUE"}).values == {"cluster": ClusterMode.ON}

@@ -87,7 +87,7 @@ public final class IcebergScan {
       }
       Map ofSpec = (Map) firsts.get(spec);
       StructLikeWrapper partition = ((StructLikeWrapper) wrappers.get(spec)).copyFor(file.partition());
-      List values = ofSpec.containsKey(partition) ? null : values(file, task.spec().fields().size());
+      List values = ofSpec.containsKey(partition) ? null : IcebergDeletes.values(file, task.spec().fields().size());
       if (!ofSpec.containsKey(partition)) {
         ofSpec.put(partition, Integer.valueOf(i));
       }
@@ -106,19 +106,6 @@ public final class IcebergScan {
       rows.add(row);
     }
     return Json.text(rows);
-  }
-
-  private static List values(DataFile file, int fields) {
-    List values = new ArrayList();
-    for (int i = 0; i < fields; i++) {
-      Object value = file.partition().get(i, Object.class);
-      boolean isPlain = value instanceof Integer || value instanceof Long || value instanceof String;
-      if (value != null && !isPlain) {
-        return null;
-      }
-      values.add(value);
-    }
-    return values;
   }
 
   /** Returns the tasks with these numbers. */

@@ -1,25 +1,37 @@
 package io.lakewright.iceberg;
 
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotChanges;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
+import org.apache.iceberg.util.ContentFileUtil;
+import org.apache.iceberg.util.SnapshotUtil;
 
 /**
  * The operations of a table for one commit, which say whether the catalog was asked for it: a commit that fails before was
  * certainly not made.
  */
 public final class WatchedCommit implements TableOperations {
+  private final BaseTable named;
   private final TableOperations table;
   private volatile boolean isAsked;
   private Long upon;
+  private Long checked;
+  private Set<String> inputs = Collections.emptySet(); // Paths of data files.
 
   public WatchedCommit(BaseTable table) {
+    this.named = table;
     this.table = table.operations();
   }
 
@@ -33,6 +45,31 @@ public final class WatchedCommit implements TableOperations {
     upon = Long.valueOf(snapshot);
   }
 
+  /**
+   * Lets nothing be committed if a snapshot after this one removed deletes of these data files: rows that were left out may
+   * be visible again, which Iceberg itself does not ask for.
+   */
+  public void requireDeletes(long snapshot, List<String> paths) {
+    checked = Long.valueOf(snapshot);
+    inputs = new HashSet<>(paths);
+  }
+
+  private void checkDeletes(TableMetadata base) {
+    if (checked == null) {
+      return;
+    }
+    for (Snapshot one : SnapshotUtil.ancestorsOf(base.currentSnapshot().snapshotId(), base::snapshot)) {
+      if (one.snapshotId() == checked.longValue()) {
+        return;
+      }
+      SnapshotChanges changes = SnapshotChanges.builderFor(named).snapshot(one).build();
+      for (DeleteFile delete : changes.removedDeleteFiles()) {
+        String only = ContentFileUtil.referencedDataFileLocation(delete);
+        ValidationException.check(only != null && !inputs.contains(only), "deletes were removed: %s", delete.location());
+      }
+    }
+  }
+
   public boolean isAsked() {
     return isAsked;
   }
@@ -42,6 +79,7 @@ public final class WatchedCommit implements TableOperations {
     if (upon != null && (newest == null || newest.snapshotId() != upon.longValue())) {
       throw new ValidationException("snapshot %s is no longer the newest one", upon);
     }
+    checkDeletes(base);
     isAsked = true;
     table.commit(base, metadata);
   }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta.cluster_job import ClusterJob
+from actor.formats.delta.cluster_job import StatementJob
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
 from actor.ports import TableJob, TableJobOutcome
@@ -17,7 +17,7 @@ from shared.errors import Conflict, Corrupt, Difference, OtherTable, RefusedFile
 from shared.jobs.cluster_options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy.policy import MIB, Policy
+from shared.policy.policy import MIB, ClusterMode, Policy
 from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeFooters, FakeScala, FakeSession, FakeSessions, FakeTable
@@ -25,7 +25,7 @@ from tests.support.fake_delta_table import METADATA, add, remove
 from tests.support.local_vacuum import Control
 
 CLUSTERED = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}
-POLICY = Policy(cluster=True, target_bytes=1 << 20).with_traits(is_clustered=True)
+POLICY = Policy(cluster=ClusterMode.ON, target_bytes=1 << 20).with_traits(is_clustered=True)
 CUBE = {CUBE_TAG: "c"}
 
 
@@ -36,7 +36,6 @@ class World:
         self.table = FakeTable()
         self.statements: list[str] = []
         self.conf: dict[str, str] = {}
-        self.columns = ["id"]
         self.lost_rows = 0
         self.fails: Exception | None = None
         self.differs: Exception | None = None
@@ -46,7 +45,13 @@ class World:
         self.control = Control()
         self.reserved_bytes = 0
         self.table.commit({"protocol": protocol}, {"metaData": METADATA})
+        self.cluster_by("id")
         monkeypatch.setattr("actor.formats.delta.cluster_job.Footers", FakeFooters)
+
+    def cluster_by(self, *columns: str) -> None:
+        text = json.dumps({"clusteringColumns": [[column] for column in columns]})
+        self.table.domains = [{"domain": "delta.rowTracking", "configuration": "{}"}]
+        self.table.domains += [{"domain": "delta.clustering", "configuration": text}]
 
     def optimize(self, _session: object, statement: str, stored: Any) -> list[Any]:
         self.statements.append(statement)
@@ -70,17 +75,11 @@ class World:
         return self.proof
 
     def run(self, *, force: bool = False, **more: Any) -> TableJobOutcome:
-        described = SimpleNamespace(collect=lambda: [[self.columns]])
-
-        class Session(FakeSession):
-            def sql(self, _statement: str) -> Any:
-                return SimpleNamespace(select=lambda _name: described)
-
         class Sessions(FakeSessions):
             @contextmanager
             def bound(self, _owned: str) -> Iterator[FakeSession]:
                 outer.conf = dict(outer.table.conf)
-                yield Session(outer.table)
+                yield FakeSession(outer.table)
 
         outer = self
         boundary = SimpleNamespace(
@@ -94,7 +93,7 @@ class World:
         proofreader = SimpleNamespace(check=self.compare)
         spark = (scala, Sessions(self.table), boundary, proofreader)
         parts: tuple[Any, ...] = (*spark, job, self.control, self.reserved_bytes)
-        return ClusterJob(*parts).run()
+        return StatementJob(*parts).run()
 
     @property
     def has_run(self) -> bool:
@@ -133,7 +132,7 @@ def test_the_rule_is_asked_again_on_the_live_files_unless_a_person_forces_the_ru
 def test_a_table_without_clustering_is_never_optimized(monkeypatch: pytest.MonkeyPatch, *, force: bool) -> None:
     plain = World(monkeypatch, {"minReaderVersion": 1, "minWriterVersion": 2})
     without_columns = World(monkeypatch)
-    without_columns.columns = []
+    without_columns.cluster_by()
     for world in (plain, without_columns):
         world.table.commit(*(add(f"f{n}") for n in range(8)))
         with pytest.raises(Unsupported, match="CLUSTER BY"):

@@ -133,7 +133,7 @@ def test_what_was_written_for_the_change_feed_is_in_the_store_before_the_commit(
     control = SimpleNamespace(may_commit=lambda: None)
     committer: Committer[WrittenGroup] = Committer(target(table), cast("Any", control))
     with pytest.raises(RetryableError, match="_change_data/cdc-0"):
-        committer.commit([removal], attempts=1)
+        committer.commit([removal])
     assert len(table.history) == 1
 
 

@@ -14,12 +14,12 @@ from actor.formats.delta.table_jobs import TableJobLimits, TableJobs
 from actor.ports import RewriteRequest, TableJob, TableJobOutcome
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import Conflict, InvalidInput, LeaseLost, NoTable, OtherTable, RetryableError, Unsupported
-from shared.jobs.payload import CLUSTER, DEDUPLICATE, SET_PROPERTIES
+from shared.jobs.payload import CLUSTER, DEDUPLICATE, INDEX, SET_PROPERTIES
 from shared.jobs.property_options import ALREADY_SET, PropertyOptions
 from shared.layout.commit_metadata import decode
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.policy.policy import Policy
+from shared.policy.policy import ClusterMode, Policy
 from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeScala, FakeSession, FakeSessions, FakeTable
@@ -30,8 +30,8 @@ from tests.support.memory_engine import MemoryEngine
 from tests.support.unity_server import UnityServer
 
 
-def job_of(kind: str) -> TableJob:
-    return TableJob(kind, "file:///t", Policy(), CommitOrigin("j", 1))
+def job_of(kind: str, policy: Policy = Policy()) -> TableJob:  # noqa: B008 - frozen
+    return TableJob(kind, "file:///t", policy, CommitOrigin("j", 1))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def jobs() -> TableJobs:
     )
 
 
-@pytest.mark.parametrize(("kind", "runner"), [(CLUSTER, "ClusterJob"), (DEDUPLICATE, "Deduplication")])
+@pytest.mark.parametrize(("kind", "runner"), [(CLUSTER, "StatementJob"), (DEDUPLICATE, "Deduplication")])
 def test_a_job_that_writes_files_leaves_as_much_space_free_as_the_actor_is_set_to(
     monkeypatch: pytest.MonkeyPatch, jobs: TableJobs, kind: str, runner: str
 ) -> None:
@@ -56,6 +56,23 @@ def test_a_job_that_writes_files_leaves_as_much_space_free_as_the_actor_is_set_t
     monkeypatch.setattr(f"actor.formats.delta.table_jobs.{runner}", made)
     jobs.run(job_of(kind), Control())
     assert seen == [11]
+
+
+@pytest.mark.parametrize(
+    ("job", "runner"), [(job_of(CLUSTER, Policy(cluster=ClusterMode.CELLS)), "CellJob"), (job_of(INDEX), "IndexJob")]
+)
+def test_so_does_one_that_rewrites_in_rounds(
+    monkeypatch: pytest.MonkeyPatch, jobs: TableJobs, job: TableJob, runner: str
+) -> None:
+    seen: list[Any] = []
+
+    def made(table: Any, *_: object) -> Any:
+        seen.append(getattr(table, "table", table))
+        return SimpleNamespace(run=lambda: None)
+
+    monkeypatch.setattr(f"actor.formats.delta.table_jobs.{runner}", made)
+    jobs.run(job, Control())
+    assert [table.reserved_disk_bytes for table in seen] == [11]
 
 
 def test_a_kind_that_only_another_release_knows_is_tried_again_elsewhere(jobs: TableJobs) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
+from actor.formats.iceberg.newest_inputs import Inputs
 from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
 from actor.proofread.model import Proof, Reading
 from actor.rewrite.late_rows import Comparisons, Positions
@@ -42,6 +43,7 @@ class FakeTable:
         self.refused: Exception | None = None
         self.of_stream: tuple[AppliedDelete, ...] = ()
         self.rows: dict[str, dict[str, list[int]]] = {}
+        self.followings: list[tuple[int, int]] = []
         self.read: list[tuple[str, tuple[str, ...]]] = []
         self.compared: list[tuple[Positions, list[int]]] = []
         self.is_same = True
@@ -94,10 +96,13 @@ class FakeTable:
         assert (snapshot, partitions, len(self.chain)) == (1, None, 1), "before the table is refreshed"
         return {path: live_input(path, *self.deletes) for path in ("a1", "a2")}
 
-    def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
-        assert snapshot == self.chain[-1].id
-        paths = [file.path for group in groups for file in group.files]
-        return {path: live_input(path, *self.of_stream) for path in paths if path not in self.removed}
+    def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Inputs:
+        raise AssertionError("a table is scanned again")
+
+    def followed(self, inputs: Inputs, since: int, until: int) -> Inputs | None:
+        assert since < until == self.chain[-1].id
+        self.followings.append((since, until))
+        return {path: live_input(path, *self.of_stream) for path in inputs if path not in self.removed}
 
     def named(self, path: str, deletes: Sequence[AppliedDelete]) -> Sequence[int] | None:
         self.read.append((path, tuple(one.path for one in deletes)))
@@ -241,6 +246,7 @@ def test_each_attempt_hides_what_is_deleted_in_the_snapshot_that_it_is_made_upon
         assert (table.hidden, attempt.base.deletes) == ({"java a": places}, of_stream)
         assert attempt.base.checked_until == table.chain[-1].id
         assert attempt.groups == (A, B), "the next attempt begins with what was written"
+    assert table.followings == [(1, 2), (2, 3)], "nothing is read twice"
 
 
 def test_rows_of_a_group_that_is_set_aside_stay_deleted() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, ScannedTask
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, Listed, LiveInput
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
 from actor.rewrite.model import NotAsked
@@ -56,10 +56,10 @@ class Task:
         return SimpleNamespace(partition=lambda: None)
 
 
-class Tasks(list[Task]):
+class Tasks(list[Any]):
     """Java's list of them."""
 
-    def get(self, number: int) -> Task:
+    def get(self, number: int) -> Any:
         return self[number]
 
 
@@ -70,12 +70,17 @@ class Classes:
         self._live = live
         self._values = values
         self.removed: list[tuple[Any, ...]] = []
+        self.required: list[tuple[Any, ...]] = []
         self.iceberg_scan = SimpleNamespace(remove=self._remove, planned=self._planned, rows=self._rows)
         self.java_list = list
         self.is_asked = True
 
     def watched_commit(self, table: Any) -> Any:
-        return SimpleNamespace(newRewrite=lambda of: of.newRewrite(), isAsked=lambda: self.is_asked)
+        return SimpleNamespace(
+            newRewrite=lambda of: of.newRewrite(),
+            isAsked=lambda: self.is_asked,
+            requireDeletes=lambda *given: self.required.append(given),
+        )
 
     def _planned(self, *_: Any) -> Tasks:
         return Tasks(map(Task, self._live))
@@ -112,12 +117,12 @@ def rewritten(rewrite: Rewrite) -> JavaTable:
 
 def read(path: str, tasks: Tasks) -> LiveInput:
     number = next(number for number in range(len(tasks)) if tasks[number].path == path)
-    return LiveInput(path, 10, 1, 0, (), DataFile(path, 10, WHOLE_TABLE, rows=1), scanned=ScannedTask(tasks, number))
+    return LiveInput(path, 10, 1, 0, (), DataFile(path, 10, WHOLE_TABLE, rows=1), scanned=Listed(tasks, number))
 
 
 def test_an_input_has_the_task_of_its_number_and_one_that_no_scan_gave_has_none() -> None:
     tasks = SimpleNamespace(get=lambda number: f"task {number}")
-    scanned = replace(read("a", Tasks([Task("a")])), scanned=ScannedTask(tasks, 3))
+    scanned = replace(read("a", Tasks([Task("a")])), scanned=Listed(tasks, 3))
     assert (scanned.task, replace(scanned, scanned=None).task) == ("task 3", None)
 
 
@@ -129,7 +134,7 @@ def commit() -> list[tuple[Any, ...]]:
     rewrite = Rewrite()
     table = rewritten(rewrite)
     group = group_of(read("a", Tasks([Task("a")])))
-    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw="java d")
+    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, listed=Listed(Tasks(["java d"]), 0))
     staged = StagedGroup(group, (OUTPUT,), 1)
     table.commit(Replacement((staged,), (delete,), 7), since=7, summary={"key": "value"})
     return rewrite.calls
@@ -262,7 +267,9 @@ def test_a_commit_is_validated_since_the_snapshot_until_which_deletes_were_read(
     """Its outputs keep the sequence number of the read all the same."""
     rewrite = Rewrite()
     staged = StagedGroup(group_of(read("a", Tasks([Task("a")]))), (OUTPUT,), 1)
-    rewritten(rewrite).commit(Replacement((staged,), (), checked_until=9), since=7, summary={})
+    table = rewritten(rewrite)
+    table.commit(Replacement((staged,), (), checked_until=9), since=7, summary={})
+    assert classes_of(table).required == [(9, ["a"])]
     assert ("validateFromSnapshot", 9) in rewrite.calls
     assert ("dataSequenceNumber", 70) in rewrite.calls
 
@@ -304,7 +311,9 @@ def test_delete_files_are_read_and_written_by_our_class() -> None:
     classes_of(made).resolve = lambda _name: Rows  # type: ignore[method-assign, assignment, return-value]
     made.head = lambda: HEAD  # type: ignore[method-assign]
     rows: Rows = made._rows
-    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw=java_deletes("d", None, 4))
+    delete = AppliedDelete(
+        "d", DeleteKind.POSITION, 1, is_exact=False, listed=Listed(Tasks([java_deletes("d", None, 4)]), 0)
+    )
     assert made.named("a", [delete]) is None
     rows.answer = "[1,5]"
     assert made.named("a", [delete]) == [1, 5]

@@ -26,6 +26,7 @@ class Deletes:
 
     rows: dict[str, dict[str, set[int]]] = field(default_factory=dict)
     read: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
     at_most: int = 1_000
 
     def add(self, name: str, rows: dict[str, set[int]], kind: DeleteKind = DeleteKind.POSITION) -> AppliedDelete:
@@ -38,11 +39,13 @@ class Deletes:
         return None if len(found) > self.at_most else found
 
     def hide(self, output: object, places: Sequence[int]) -> NewDeletes:
-        return NewDeletes(f"{output} {list(places)}", f"{output}", 5)
+        self.written.append(f"{output} {list(places)}")
+        return NewDeletes(self.written[-1], f"{output}", 5)
 
     def without(self, shared: AppliedDelete, paths: Sequence[str]) -> NewDeletes | None:
         rest = sorted(set(self.rows[shared.path]) - set(paths))
-        return NewDeletes(f"{shared.path} {rest}", "rest", 5, sequence=3) if rest else None
+        self.written.append(f"{shared.path} {rest}")
+        return NewDeletes(self.written[-1], "rest", 5, sequence=3) if rest else None
 
     def delete(self, paths: Iterable[str]) -> None:
         raise AssertionError(f"nothing failed, and {paths} are deleted")
@@ -114,6 +117,19 @@ def test_rows_that_came_back_take_the_group() -> None:
     assert IcebergRowHider(files).find(group, {"a": live("a"), "b": live("b")}) is SetAside.ROWS_RETURNED
 
 
+def test_rows_that_were_deleted_by_value_and_came_back_take_the_group_only_if_there_were_any() -> None:
+    files = Deletes()
+    values = AppliedDelete("e", DeleteKind.EQUALITY, 1, is_exact=False)
+    more = replace(values, path="later")
+    for rows, now, found in (
+        (9, live("a"), SetAside.ROWS_RETURNED),
+        (9, live("a", more), SetAside.ROWS_RETURNED),
+        (9, live("a", values, more), None),
+        (10, live("a"), None),  # It left no row out.
+    ):
+        assert IcebergRowHider(files).find(staged(live("a", values), rows=rows), {"a": now}) is found
+
+
 def test_a_group_lands_only_where_each_row_has_a_place_that_is_known() -> None:
     files = Deletes()
     late, odd = files.add("p", {"a": {1}}), files.add("q", {"a": {ROWS}})
@@ -167,3 +183,23 @@ def test_a_delete_file_of_two_groups_is_written_again_once_with_what_it_names_in
         ["out-b [2, 5]"],
     ]
     assert [(group.rows, group.outputs[0].file.deleted_rows) for group in made] == [(9, 1), (8, 2)]
+
+
+def test_what_was_written_for_the_attempt_before_is_taken_again_where_it_is_the_same() -> None:
+    """Each file takes its time, in which others delete again."""
+    files = Deletes()
+    shared, own = files.add("s", {"a": {1}, "b": {2}, "other": {3}}), files.add("own", {"a": {4}})
+    own = replace(own, is_of_one_file=True)
+    hider = IcebergRowHider(files)
+    groups = {path: staged(live(path), name=f"out-{path}") for path in "ab"}
+
+    def attempt(replaced: Sequence[str], **deletes: Sequence[AppliedDelete]) -> list[str]:
+        files.written.clear()
+        found = [hider.find(groups[path], {path: live(path, *now)}) for path, now in deletes.items()]
+        hider.make_good([one for one in found if isinstance(one, LateRows)], replaced)
+        return files.written
+
+    assert attempt(["a", "b"], a=[shared], b=[shared]) == ["out-a [1]", "out-b [2]", "s ['other']"]
+    assert attempt(["a", "b"], a=[shared, own], b=[shared]) == ["out-a [1, 4]"], "what names replaced files alone goes"
+    assert attempt(["a"], a=[shared, own]) == ["s ['b', 'other']"], "another group was set aside"
+    assert attempt(["a", "b"], a=[shared, own], b=[shared]) == ["out-b [2]", "s ['other']"], "it was deleted since"

@@ -47,3 +47,11 @@ def test_a_text_that_bounds_cut_short_lies_in_its_box(text: str) -> None:
     assert number is not None
     assert low <= number < end
     assert number_of(None, "string") is None
+
+
+def test_infinity_is_a_number_as_the_log_spells_it() -> None:
+    low, high = number_of(float("-inf"), "double"), number_of(float("inf"), "double")
+    assert low is not None
+    assert high is not None
+    assert span_of("-Infinity", "Infinity", "double", nulls=0, rows=2) == (low, high + 1)
+    assert span_of("Infinity", "Infinity", "date", nulls=0, rows=2) == EVERYTHING

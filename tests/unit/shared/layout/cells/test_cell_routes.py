@@ -2,7 +2,7 @@
 
 from shared.layout.cells.boxes import EVERYTHING, NAN, NULL, Box, Point, hull_of_points
 from shared.layout.cells.operations import BoxedFile, CellOperation, CellSizes, CellWork
-from shared.layout.cells.routes import CellOutput, Fork, Route, find_route
+from shared.layout.cells.routes import CellOutput, Fork, Route, find_route, outputs_of
 from shared.layout.cells.tree import Cut, Node
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile
@@ -111,3 +111,21 @@ def test_outputs_of_a_cell_larger_than_a_run_keep_a_piece_of_what_is_rewritten()
     assert ends(route(CellWork.SPLIT, whole(), points)) == 64
     assert ends(route(CellWork.SPLIT, whole(), points, rewritten=160)) == 16
     assert ends(route(CellWork.SPLIT, whole(), points, rewritten=1)) == 2, "there is always a first cut"
+
+
+def test_rows_on_a_side_of_which_the_sample_has_no_point_wait_in_one_output_for_all() -> None:
+    root = whole()
+    right = root.divide(Cut(0, 100))[1]
+    right.divide(Cut(0, 200))
+    operation = CellOperation(CellWork.DOWN, root, (boxed(30, ((0, 300),)),), (boxed(30, ((0, 300),)),), 1)
+    found = find_route(operation, [(150,)] * 30, operation.files, SIZES)
+    assert isinstance(found, Fork)
+    assert isinstance(found.right, Fork)
+    assert found.left is found.right.right
+    assert outputs_of(found) == [CellOutput(None), CellOutput(((100, 200),))]
+
+
+def test_outputs_are_numbered_from_the_left_to_the_right_each_once() -> None:
+    one, other = CellOutput(None), CellOutput(None)
+    assert [*map(id, outputs_of(Fork(Cut(0, 1), one, Fork(Cut(0, 2), other, one))))] == [id(one), id(other)]
+    assert outputs_of(one) == [one]

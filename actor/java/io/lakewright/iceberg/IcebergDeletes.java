@@ -1,0 +1,157 @@
+package io.lakewright.iceberg;
+
+import io.lakewright.spark.Json;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.ContentFile;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DataOperations;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileContent;
+import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotChanges;
+import org.apache.iceberg.StructLike;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.types.Comparators;
+import org.apache.iceberg.util.ContentFileUtil;
+import org.apache.iceberg.util.SnapshotUtil;
+
+/** The delete files that apply to data files, each listed and described once: as many calls would each take a round trip. */
+public final class IcebergDeletes {
+  private final Map<Integer, PartitionSpec> specs;
+  private final List<DeleteFile> files = new ArrayList<>();
+  private final Map<String, Integer> numbers = new HashMap<>(); // By name.
+  private final List<List<Integer>> applied = new ArrayList<>(); // By data file, those that apply to it.
+  private final Set<String> removed = new HashSet<>(); // Paths of data files, and names of delete files.
+
+  private IcebergDeletes(Table table) {
+    this.specs = table.specs();
+  }
+
+  /** Returns those that a scan found for the files of its tasks. */
+  public static IcebergDeletes of(Table table, List<FileScanTask> tasks) {
+    IcebergDeletes found = new IcebergDeletes(table);
+    for (FileScanTask task : tasks) {
+      List<Integer> ofTask = new ArrayList<>();
+      task.deletes().forEach(delete -> ofTask.add(found.number(delete)));
+      found.applied.add(ofTask);
+    }
+    return found;
+  }
+
+  /**
+   * Returns those by position that the snapshots after one, up to a later one, added for data files, and what they removed:
+   * read from the manifests that each of them wrote. Null if there are more snapshots than that, or others between.
+   */
+  public static IcebergDeletes since(Table table, long before, long until, int atMost, List<FileScanTask> tasks) {
+    List<Snapshot> later = new ArrayList<>();
+    for (Snapshot one : SnapshotUtil.ancestorsOf(until, table::snapshot)) {
+      if (one.snapshotId() == before) {
+        IcebergDeletes found = new IcebergDeletes(table);
+        tasks.forEach(task -> found.applied.add(new ArrayList<>()));
+        for (int i = later.size() - 1; i >= 0; i--) {
+          found.add(table, later.get(i), tasks);
+        }
+        return found;
+      }
+      later.add(one);
+      if (later.size() > atMost) {
+        return null;
+      }
+    }
+    return null;
+  }
+
+  private void add(Table table, Snapshot snapshot, List<FileScanTask> tasks) {
+    if (DataOperations.APPEND.equals(snapshot.operation())) {
+      return; // It may neither remove files nor add deletes.
+    }
+    SnapshotChanges changes = SnapshotChanges.builderFor(table).snapshot(snapshot).build();
+    changes.removedDataFiles().forEach(file -> removed.add(file.location()));
+    changes.removedDeleteFiles().forEach(file -> removed.add(name(file)));
+    for (DeleteFile delete : changes.addedDeleteFiles()) {
+      removed.remove(name(delete));
+      for (int i = 0; i < tasks.size(); i++) {
+        if (delete.content() == FileContent.POSITION_DELETES && mayApply(delete, (DataFile) tasks.get(i).file())) {
+          applied.get(i).add(number(delete));
+        }
+      }
+    }
+  }
+
+  /** Returns whether Iceberg's readers take a delete file by position into account for a data file. */
+  private boolean mayApply(DeleteFile delete, DataFile file) {
+    if (delete.dataSequenceNumber().longValue() < file.dataSequenceNumber().longValue()) {
+      return false;
+    }
+    CharSequence only = ContentFileUtil.referencedDataFile(delete);
+    if (only != null) {
+      return only.toString().equals(file.location());
+    }
+    Comparator<StructLike> order = Comparators.forType(specs.get(file.specId()).partitionType());
+    return delete.specId() == file.specId() && order.compare(delete.partition(), file.partition()) == 0;
+  }
+
+  private Integer number(DeleteFile delete) {
+    return numbers.computeIfAbsent(name(delete), one -> {
+      files.add(delete);
+      return files.size() - 1;
+    });
+  }
+
+  /** Returns the path of a delete file and, of a vector, its place there: a file may hold several. */
+  private static String name(DeleteFile delete) {
+    return delete.location() + (delete.format() == FileFormat.PUFFIN ? "#" + delete.contentOffset() : "");
+  }
+
+  public DeleteFile get(int number) {
+    return files.get(number);
+  }
+
+  /**
+   * Returns, as JSON, of all `files` the name, size in bytes, rows, spec, the values of the partition if they have a form in
+   * JSON, the one data file that a delete by position is of, the sequence number, the ids of columns of a delete by value,
+   * the format, and the place in its file of a vector; the numbers of those `applied` to each data file; and what was
+   * `removed`.
+   */
+  public String text() throws IOException {
+    List<Object> rows = new ArrayList<>();
+    for (DeleteFile file : files) {
+      boolean isVector = file.format() == FileFormat.PUFFIN;
+      rows.add(Arrays.asList(name(file), isVector ? file.contentSizeInBytes() : (Long) file.fileSizeInBytes(),
+          file.recordCount(), file.specId(), values(file, specs.get(file.specId()).fields().size()),
+          ContentFileUtil.referencedDataFileLocation(file), file.dataSequenceNumber(), file.equalityFieldIds(),
+          file.format().name().toLowerCase(Locale.ROOT), file.contentOffset()));
+    }
+    Map<String, Object> found = new LinkedHashMap<>();
+    found.put("files", rows);
+    found.put("applied", applied);
+    found.put("removed", removed);
+    return Json.text(found);
+  }
+
+  /** Returns the values of a file's partition, null if one of them has no form in JSON. */
+  static List<Object> values(ContentFile<?> file, int fields) {
+    List<Object> values = new ArrayList<>();
+    for (int i = 0; i < fields; i++) {
+      Object value = file.partition().get(i, Object.class);
+      if (value != null && !(value instanceof Integer || value instanceof Long || value instanceof String)) {
+        return null;
+      }
+      values.add(value);
+    }
+    return values;
+  }
+}

@@ -1,0 +1,146 @@
+"""Tables in cells on real Delta: rows stay as they are, runs are bounded, and others leave our files alone."""
+
+import pytest
+
+from actor.formats.delta.cell_columns import CellColumn
+from shared.errors import Corrupt, RefusedFiles
+from shared.refusals import RefusalReason
+from tests.support.cells_table import POLICY, CellsTable
+from tests.support.delta_lab import DeltaLab
+from tests.support.delta_tables import newest
+from tests.support.local_vacuum import Control
+
+pytestmark = pytest.mark.spark
+
+NUMBERS = {"a": "BIGINT", "b": "BIGINT", "t": "STRING"}
+RANDOM = "CAST(rand({seed}) * 1000000 AS BIGINT) a; CAST(rand({seed} + 1) * 1000000 AS BIGINT) b; uuid() t"
+MAPPED = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"
+
+
+def test_runs_are_exact_and_bounded_come_to_rest_and_others_leave_our_files_alone(lab: DeltaLab) -> None:
+    table = CellsTable(lab, NUMBERS, ("a", "b"), MAPPED)
+    table.insert(10_000, RANDOM.format(seed=1), files=10)
+    lab.sql(f"DELETE FROM {table.name} WHERE a % 50 = 3")
+    before = table.digest()
+    once = table.run()
+    assert (len(once.commits), table.digest()) == (1, before)
+    assert once.figures["bytes_replaced"] <= 2 * POLICY.target_bytes
+    assert once.figures["groups_proofread_by_rows"] == 1
+    report = table.report()
+    assert (report["mode"], report["settled_files"]) == ("cluster", len(table.live()) - len(table.ours()))
+    assert report["left_bytes"] > 0
+    done = table.run(force=True)
+    assert len(done.commits) > 1
+    assert done.figures["bytes_replaced"] <= len(done.commits) * 2 * POLICY.target_bytes
+    assert (table.report()["left_bytes"], table.report()["settled_files"]) == (0, 0)
+    assert table.digest() == before
+    assert table.require_lawful() > 5
+    at_rest = table.run()
+    assert (at_rest.commits, at_rest.reason) == ((), "nothing is due in the cells of the table")
+
+    source = f"(SELECT CAST(a + 1 AS BIGINT) a, b, t FROM {table.name} WHERE b % 40 = 5)"
+    for statement in (
+        "OPTIMIZE {t}",
+        f"MERGE INTO {{t}} USING {source} s ON {{t}}.t = s.t WHEN MATCHED THEN UPDATE SET a = s.a",
+        "ALTER TABLE {t} RENAME COLUMN a TO renamed",
+        "DELETE FROM {t} WHERE b % 40 = 7",
+    ):
+        lab.sql(statement.format(t=table.name))
+        before, ours = table.digest(), table.ours()
+        lab.sql(f"OPTIMIZE {table.name}")
+        assert table.ours() == ours, f"OPTIMIZE after {statement} rewrote files of ours"
+        assert table.digest() == before
+    assert table.require_lawful() > 5, "names in files stay"
+    restored, cells = table.digest(), table.cells()
+    table.run(force=True)
+    lab.sql(f"RESTORE TABLE {table.name} TO VERSION AS OF {newest(table.path) - 1}")
+    assert table.digest() == restored
+    lab.sql(f"ALTER TABLE {table.name} CLUSTER BY (b)")
+    assert {cell for cell, _ in table.cells()} == {None}, "cells of other columns are none"
+    assert cells
+    assert table.run(force=True).commits
+    assert (table.digest(), table.report()["left_bytes"]) == (restored, 0)
+    assert table.require_lawful() > 5
+
+
+VALUES = {
+    "floats": (
+        {"x": "DOUBLE", "y": "FLOAT", "t": "STRING"},
+        """
+        CASE id % 20 WHEN 0 THEN DOUBLE('NaN') WHEN 1 THEN null WHEN 2 THEN DOUBLE('Infinity')
+            WHEN 3 THEN -DOUBLE('Infinity') WHEN 4 THEN -0.0D ELSE rand(1) - 0.5 END x;
+        CAST(IF(id % 9 = 0, null, rand(2)) AS FLOAT) y; uuid() t
+        """,
+    ),
+    "texts and decimals": (
+        {"x": "STRING", "y": "DECIMAL(38,20)", "t": "STRING"},
+        """
+        CASE WHEN id % 10 < 3 THEN concat(repeat('ä', 40), id) WHEN id % 10 = 3 THEN null WHEN id % 10 = 4 THEN ''
+            ELSE uuid() END x;
+        CAST(rand(2) * IF(id % 2 = 0, -7, 5) + id / 7 AS DECIMAL(38,20)) y; uuid() t
+        """,
+    ),
+    "times": (
+        {"x": "TIMESTAMP", "y": "DATE", "t": "STRING"},
+        """
+        IF(id % 7 = 0, null, timestamp_micros(CAST(1700000000000000 + rand(1) * 20000 AS BIGINT))) x;
+        IF(id % 3 = 0, DATE'1969-12-31', date_add(DATE'2020-01-01', CAST(rand(2) * 300 AS INT))) y; uuid() t
+        """,
+    ),
+    "equal keys": ({"x": "INT", "y": "STRING", "t": "STRING"}, "7 x; CAST(null AS STRING) y; uuid() t"),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_every_value_has_its_place(lab: DeltaLab, kind: str) -> None:
+    kinds, values = VALUES[kind]
+    table = CellsTable(lab, kinds, ("x", "y"))
+    table.insert(5000, values, files=12)
+    before = table.digest()
+    assert table.run(force=True).commits
+    assert table.digest() == before
+    assert table.require_lawful() > 2 or kind == "equal keys"
+    assert table.report()["left_bytes"] == 0
+    assert table.run().commits == ()
+
+
+def test_a_table_whose_writers_note_no_bounds_is_refused_before_anything_is_written(lab: DeltaLab) -> None:
+    table = CellsTable(lab, NUMBERS, ("a", "b"))
+    table.insert(3000, RANDOM.format(seed=1), files=4)
+    lab.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 't')")
+    version, files = newest(table.path), set(table.path.rglob("*.parquet"))
+    with pytest.raises(RefusedFiles, match="'a'") as refused:
+        table.run(force=True)
+    assert refused.value.reason is RefusalReason.BOUNDS
+    assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)
+
+
+def test_an_output_outside_of_its_cell_is_never_committed(lab: DeltaLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = CellsTable(lab, NUMBERS, ("a", "b"))
+    table.insert(3000, RANDOM.format(seed=1), files=4)
+    version, files = newest(table.path), set(table.path.rglob("*.parquet"))
+    below = CellColumn.below
+    monkeypatch.setattr(CellColumn, "below", lambda column, at: below(column, at + 50_000))
+    with pytest.raises(Corrupt, match="outside of its cell"):
+        table.run()
+    assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)
+
+
+def test_what_others_delete_during_a_run_has_it_planned_again(lab: DeltaLab) -> None:
+    table = CellsTable(lab, NUMBERS, ("a", "b"), "'delta.enableDeletionVectors' = 'true'")
+    table.insert(3000, RANDOM.format(seed=1), files=1)
+    table.insert(10, RANDOM.format(seed=9))
+    control, expected = Control(), list[object]()
+
+    def others(change: int) -> None:
+        if change == 2:  # The files are written.
+            lab.sql(f"DELETE FROM {table.name} WHERE a % 10 = 3")
+            table.insert(5, RANDOM.format(seed=5))
+            expected.append(table.digest())
+
+    control.before_change = others
+    version = newest(table.path)
+    done = table.run(control=control)
+    assert done.commits == (version + 3,)
+    assert expected == [table.digest()]
+    assert done.figures["files_written"] == len(table.ours())

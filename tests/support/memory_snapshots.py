@@ -1,0 +1,332 @@
+"""An Iceberg table in memory behind the port of our commits: snapshots, sequence numbers, deletes, and their refusals.
+
+What readers see follows the format's specification, and a commit is refused where Iceberg's `RewriteFiles` refuses it.
+A row is a number, and a data file is the list of its rows.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, Listed, LiveInput
+from actor.formats.iceberg.newest_inputs import Inputs, after_changes
+from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
+from shared.table import DataFile, DeleteKind, PartitionKey, TableMetadata, TableProtocol
+from tests.support.java_errors import JavaError
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """A delete file: the positions that it names in files, or the rows that it deletes by value."""
+
+    name: str
+    kind: DeleteKind
+    places: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    values: frozenset[int] = frozenset()
+
+    @property
+    def only(self) -> str | None:
+        """The one data file that it names rows of."""
+        return next(iter(self.places)) if len(self.places) == 1 else None
+
+    def applies(self, path: str, number: int, of_file: int) -> bool:
+        """Return whether readers take it into account for a file, by their sequence numbers."""
+        if self.kind is DeleteKind.EQUALITY:
+            return number > of_file
+        return number >= of_file and self.only in (None, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot: sequence numbers of its live data files by path, and of its delete files by name."""
+
+    id: int
+    parent: int | None
+    number: int
+    data: Mapping[str, int]
+    deletes: Mapping[str, int]
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class MemorySnapshots:
+    """A table of one partition; `has_vectors`: rows are deleted by vectors. `others` play before a commit of ours."""
+
+    has_vectors: bool = False
+    files: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    written: dict[str, Delete] = field(default_factory=dict)
+    disk: set[str] = field(default_factory=set)
+    snapshots: dict[int, Snapshot] = field(default_factory=dict)
+    current: int = 0
+    others: Callable[[], object] = lambda: None
+    schema: str = ""
+    compared: int = 0
+    looks: int = 0
+    names: "count[int]" = field(default_factory=count)
+    location: str = "catalog://c/db/t"
+
+    def __post_init__(self) -> None:
+        self.snapshots[0] = Snapshot(0, None, 0, {}, {})
+
+    # What readers see.
+
+    @property
+    def now(self) -> Snapshot:
+        return self.snapshots[self.current]
+
+    def visible(self, path: str, at: Snapshot) -> list[tuple[int, int]]:
+        """Return position and value of each row of a file that readers see."""
+        applied = [self.written[name] for name in self._applied(path, at)]
+        places = {place for one in applied for place in one.places.get(path, ())}
+        values = {value for one in applied for value in one.values}
+        rows = enumerate(self.files[path])
+        return [(place, row) for place, row in rows if place not in places and row not in values]
+
+    def rows(self) -> list[int]:
+        return sorted(row for path in self.now.data for _, row in self.visible(path, self.now))
+
+    def where(self) -> dict[int, tuple[str, int]]:
+        """Return the file and the position of each row."""
+        return {row: (path, place) for path in self.now.data for place, row in self.visible(path, self.now)}
+
+    def _applied(self, path: str, at: Snapshot) -> list[str]:
+        found = [name for name, number in at.deletes.items() if self.written[name].applies(path, number, at.data[path])]
+        vectors = [name for name in found if self.written[name].kind is DeleteKind.VECTOR]
+        assert len(vectors) < 2, "a file has one vector"
+        return found
+
+    def orphans(self) -> set[str]:
+        """Return files on the disk that no snapshot names."""
+        return self.disk - {name for one in self.snapshots.values() for name in (*one.data, *one.deletes)}
+
+    # What writers do.
+
+    def make(
+        self,
+        data: Mapping[str, int | None],
+        deletes: Mapping[str, int | None],
+        gone: Collection[str] = (),
+        summary: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a snapshot that adds files, each with a sequence number (None: the snapshot's), and removes some."""
+        now, new = self.now, max(self.snapshots) + 1
+        number = max(one.number for one in self.snapshots.values()) + 1
+
+        def left(before: Mapping[str, int], added: Mapping[str, int | None]) -> dict[str, int]:
+            own = {name: number if of_file is None else of_file for name, of_file in added.items()}
+            return {name: one for name, one in before.items() if name not in gone} | own
+
+        self.snapshots[new] = Snapshot(
+            new, now.id, number, left(now.data, data), left(now.deletes, deletes), summary or {}
+        )
+        self.current = new
+
+    def write(self, rows: Iterable[int], name: str = "data") -> str:
+        path = f"{name}-{next(self.names)}"
+        self.files[path] = tuple(rows)
+        self.disk.add(path)
+        return path
+
+    def delete_places(self, places: Iterable[tuple[str, int]], *, in_one_file: bool) -> None:
+        """Delete rows by position as a writer does: with a file of each data file, with one for all, or by vectors."""
+        by_path: dict[str, set[int]] = {}
+        for path, place in places:
+            by_path.setdefault(path, set()).add(place)
+        if not self.has_vectors:
+            parts = [by_path] if in_one_file else [{path: named} for path, named in by_path.items()]
+            self.make({}, {self._write(DeleteKind.POSITION, part): None for part in parts})
+            return
+        before = {path: self._vector(path) for path in by_path}
+        merged = {
+            path: named | (self.written[before[path]].places[path] if before[path] else set())
+            for path, named in by_path.items()
+        }
+        new = {self._write(DeleteKind.VECTOR, {path: named}): None for path, named in merged.items()}
+        self.make({}, new, [name for name in before.values() if name])
+
+    def _vector(self, path: str) -> str:
+        named = (name for name in self.now.deletes if path in self.written[name].places)
+        return next(named, "")
+
+    def delete_values(self, values: Iterable[int]) -> None:
+        self.make({}, {self._write(DeleteKind.EQUALITY, {}, values): None})
+
+    def put_together(self) -> None:
+        """Write all files of positions as one, as a compaction of them does; it keeps the greatest of their numbers."""
+        old = [name for name in self.now.deletes if self.written[name].kind is DeleteKind.POSITION]
+        if len(old) < 2:
+            return
+        named: dict[str, set[int]] = {}
+        for one in old:
+            number = self.now.deletes[one]
+            for path, places in self.written[one].places.items():
+                if path in self.now.data and number >= self.now.data[path]:
+                    named.setdefault(path, set()).update(places)
+        lowest = min(self.now.deletes[one] for one in old)
+        highest = max(self.now.deletes[one] for one in old)
+        if lowest < highest and any(self.now.data[path] > lowest for path in named):
+            return  # One number would not fit all of them.
+        self.make({}, {self._write(DeleteKind.POSITION, named): highest}, old)
+
+    def _write(self, kind: DeleteKind, places: Mapping[str, Collection[int]], values: Iterable[int] = ()) -> str:
+        name = f"{kind}-{next(self.names)}"
+        of_paths = {path: frozenset(named) for path, named in places.items()}
+        self.written[name] = Delete(name, kind, of_paths, frozenset(values))
+        self.disk.add(name)
+        return name
+
+    # The port of our commits.
+
+    def head(self) -> TableHead:
+        records = {
+            one.id: SnapshotRecord(one.id, one.parent, one.number, 100 + one.id, "m", "replace", one.summary)
+            for one in self.snapshots.values()
+        }
+        metadata = TableMetadata("u", schema_digest=self.schema)
+        return TableHead("file:///t", metadata, TableProtocol(2, 2), 100, self.current, {}, records)
+
+    def refresh(self) -> TableHead:
+        self.looks += 1
+        return self.head()
+
+    def check(self, head: TableHead) -> None:
+        """Nothing is refused."""
+
+    def inputs(
+        self, head: TableHead, snapshot: int, *, partitions: Collection[PartitionKey] | None
+    ) -> Mapping[str, LiveInput]:
+        return {path: self._live(path, self.snapshots[snapshot]) for path in self.snapshots[snapshot].data}
+
+    def _live(self, path: str, at: Snapshot) -> LiveInput:
+        file = DataFile(path, 100, WHOLE_TABLE, rows=len(self.files[path]))
+        deletes = tuple(self._described(name, path) for name in self._applied(path, at))
+        return LiveInput(path, 100, len(self.files[path]), 0, deletes, file)
+
+    def _described(self, name: str, path: str) -> AppliedDelete:
+        one = self.written[name]
+        rows = sum(map(len, one.places.values()))
+        is_vector = one.kind is DeleteKind.VECTOR
+        return AppliedDelete(
+            name,
+            one.kind,
+            rows or len(one.values),
+            is_exact=is_vector,
+            is_of_one_file=one.only == path,
+            partition=WHOLE_TABLE,
+            listed=Listed(_Named(name), 0),
+        )
+
+    def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Inputs:
+        at, paths = self.snapshots[snapshot], [file.path for group in groups for file in group.files]
+        return {path: self._live(path, at) for path in paths if path in at.data}
+
+    def followed(self, inputs: Inputs, since: int, until: int) -> Inputs | None:
+        """Read what each snapshot added and removed, as `IcebergDeletes.java` does; not far: more are scanned."""
+        chain = self._chain(until)
+        if since not in chain or chain.index(since) > 3:
+            return None
+        known, removed = list(inputs.values()), set[str]()
+        added: list[list[AppliedDelete]] = [[] for _ in known]
+        for one in reversed(chain[: chain.index(since)]):
+            now, before = self.snapshots[one], self.snapshots[self.snapshots[one].parent or 0]
+            removed |= (before.data.keys() - now.data) | (before.deletes.keys() - now.deletes)
+            for name in now.deletes.keys() - before.deletes.keys():
+                removed.discard(name)
+                for file, of_file in zip(known, added, strict=True):
+                    at = now.data.get(file.path, 0)
+                    is_positional = self.written[name].kind is not DeleteKind.EQUALITY
+                    if is_positional and self.written[name].applies(file.path, now.deletes[name], at):
+                        of_file.append(self._described(name, file.path))
+        return after_changes(known, added, frozenset(removed))
+
+    def _chain(self, newest: int | None) -> list[int]:
+        found = []
+        while newest is not None:
+            found.append(newest)
+            newest = self.snapshots[newest].parent
+        return found
+
+    def named(self, path: str, deletes: Sequence[AppliedDelete]) -> Sequence[int] | None:
+        return sorted({place for one in deletes for place in self.written[one.path].places.get(path, ())})
+
+    def hide(self, output: Any, places: Sequence[int]) -> NewDeletes:
+        kind = DeleteKind.VECTOR if self.has_vectors else DeleteKind.POSITION
+        name = self._write(kind, {output: places})
+        return NewDeletes(name, name, 10, None, name)
+
+    def without(self, shared: AppliedDelete, paths: Sequence[str]) -> NewDeletes | None:
+        rest = {path: named for path, named in self.written[shared.path].places.items() if path not in paths}
+        if not rest:
+            return None
+        name = self._write(DeleteKind.POSITION, rest)
+        number = max(one.deletes[shared.path] for one in self.snapshots.values() if shared.path in one.deletes)
+        return NewDeletes(name, name, 10, number, name)
+
+    def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
+        self.others()
+        now, inputs = self.now, [one.path for group in change.groups for one in group.live.inputs]
+        chain = self._chain(now.id)
+        if change.checked_until not in chain:
+            raise _refused("Cannot determine history")
+        if missing := {*inputs, *(one.path for one in change.deletes)} - now.data.keys() - now.deletes.keys():
+            raise _refused(f"Missing required files to delete: {missing}")
+        for later in chain[: chain.index(change.checked_until)]:
+            one = self.snapshots[later]
+            for name in one.deletes.keys() - self.snapshots[one.parent or 0].deletes.keys():
+                new = self.written[name]
+                if new.kind is not DeleteKind.EQUALITY and any(new.only in (None, path) for path in inputs):
+                    raise _refused("found new position delete for replaced data file")
+            for name in self.snapshots[one.parent or 0].deletes.keys() - one.deletes.keys():
+                if any(self.written[name].only in (None, path) for path in inputs):
+                    raise _refused("deletes were removed")  # As `WatchedCommit.java` asks for.
+        new_deletes = {new.name: new.sequence for group in change.groups for new in group.deletes}
+        assert change.deletes or not new_deletes, "Iceberg adds deletes to a rewrite only where it removes some"
+        gone = {*inputs, *(one.path for one in change.deletes)}
+        outputs = {
+            output.file.path: self.snapshots[since].number for group in change.groups for output in group.outputs
+        }
+        self.make(outputs, new_deletes, gone, summary)
+
+    def sizes(self, paths: Iterable[str]) -> Mapping[str, int | None]:
+        return {path: (10 if path in self.written else 100) if path in self.disk else None for path in paths}
+
+    def delete(self, paths: Iterable[str]) -> None:
+        self.disk -= {*paths}
+
+    # What our writers do.
+
+    def staged(self, paths: Sequence[str], *, in_order: bool = True) -> StagedGroup:
+        """Write the rows that readers see of files as one, in their order or in another."""
+        at = self.now
+        inputs = tuple(self._live(path, at) for path in paths)
+        rows = [row for path in paths for _, row in self.visible(path, at)]
+        path = self.write(rows if in_order else reversed(rows), "out")
+        group = FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL)
+        output = IcebergFile(DataFile(path, 100, WHOLE_TABLE, rows=len(rows)), path)
+        return StagedGroup(InputGroup(group, inputs), (output,), len(rows), in_order=in_order)
+
+    def compare(self, group: StagedGroup, chosen: Sequence[Sequence[int]], places: Sequence[int]) -> bool:
+        """Compare rows as a proofreader does."""
+        pairs = zip(group.live.inputs, chosen, strict=True)
+        read = [self.files[one.path][place] for one, of_file in pairs for place in of_file]
+        assert read == [self.files[group.outputs[0].file.path][place] for place in places]
+        self.compared += 1
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Java's list of one delete file."""
+
+    name: str
+
+    def get(self, _: int) -> str:
+        return self.name
+
+
+def _refused(message: str) -> Exception:
+    return JavaError("ValidationException", message=message)

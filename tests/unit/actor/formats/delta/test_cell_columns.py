@@ -1,0 +1,157 @@
+"""Clustering columns: bounds, values of rows and cuts agree on one order of numbers, whatever the type."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.cell_columns import CellColumn, box_of, cell_columns, read_statistics
+from shared.errors import RefusedFiles
+from shared.layout.cells.boxes import EVERYTHING, NAN, NULL
+from shared.layout.cells.tags import CELL_TAG
+from shared.layout.key_values import number_of
+
+LONG = CellColumn(("col-1",), ("a",), "long")
+
+
+def column(kind: str) -> CellColumn:
+    return CellColumn(("x",), ("x",), kind)
+
+
+def logged(stats: object, **tags: str) -> LoggedFile:
+    text = stats if isinstance(stats, str) else json.dumps(stats)
+    add = {"path": "f", "size": 1, "partitionValues": {}, "stats": text, "tags": tags}
+    return LoggedFile(decode_add(add, ()), encode(add))
+
+
+def stats(low: object, high: object, nulls: int = 0) -> Mapping[str, Any]:
+    return {"numRecords": 9, "minValues": {"x": low}, "maxValues": {"x": high}, "nullCount": {"x": nulls}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound", "text"),
+    [
+        ("long", -7, "-7"),
+        ("double", 0.1, "0.1"),
+        ("float", 0.1, "0.1"),
+        ("double", "-Infinity", "-Infinity"),
+        ("date", "1969-12-31", "-1"),
+        ("timestamp", "2023-11-14T22:13:20.123Z", "1700000000123456"),
+        ("timestamp_ntz", "1969-12-31T23:59:59.999", "-1"),
+        ("string", "ä" * 32, ("ä" * 40).encode()[:32].hex().upper()),
+        ("string", "", ""),
+    ],
+)
+def test_a_row_has_the_number_of_its_bound(kind: str, bound: object, text: str) -> None:
+    low, high = column(kind).span(stats(bound, bound), is_new=False)
+    assert column(kind).number(text) == low == high - 1
+
+
+def test_decimals_are_exact_to_the_last_digit() -> None:
+    kind = column("decimal(38,20)")
+    digits = "123456789012345678.12345678901234567890"
+    statistics = read_statistics(
+        f'{{"numRecords":1,"nullCount":{{"x":0}},"minValues":{{"x":{digits}}},"maxValues":{{"x":{digits}}}}}'
+    )
+    low, _ = kind.span(statistics, is_new=False)
+    assert kind.number(digits) == low == int(digits.replace(".", "")) * 10**18
+    assert kind.number(digits[:-1] + "1") == low + 10**18
+    assert kind.below(low) == (f"coalesce(`x` < CAST('{digits.replace('.', '')}E-20' AS DECIMAL(38,20)), true)")
+    assert kind.below(low + 1) == kind.below(low + 10**18), "a cut between two values is at the next"
+
+
+def test_null_is_below_every_cut_and_nan_below_none() -> None:
+    assert column("long").number(None) == NULL
+    assert column("double").number("NaN") == NAN
+    assert column("double").below(NAN) == "coalesce(NOT isnan(`x`), true)"
+    assert column("double").below(number_of(-1.5, "double") or 0) == "coalesce(`x` < DOUBLE('-1.5'), true)"
+    assert "DOUBLE('-inf')" in column("double").below(NULL + 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "shown"),
+    [
+        ("long", 5, "`x` < 5"),
+        ("date", 719_163, "unix_date(`x`) < 0"),
+        ("timestamp", 5000, "unix_micros(CAST(`x` AS TIMESTAMP)) < 5000"),
+        ("string", int.from_bytes(b"ab".ljust(32, b"\0")), "CAST(`x` AS BINARY) < X'6162'"),
+        # Only a tag that is wrong names numbers that the type does not have.
+        ("long", NAN, "True"),
+        ("long", NULL + 1, "False"),
+        ("decimal(10,2)", NAN, "True"),
+        ("decimal(10,2)", NULL + 1, "False"),
+        ("string", NULL + 1, "CAST(`x` AS BINARY) < X''"),
+        ("string", NAN, f"CAST(`x` AS BINARY) < X'{'ff' * 32}'"),
+    ],
+)
+def test_a_cut_is_a_comparison(kind: str, at: int, shown: str) -> None:
+    assert column(kind).below(at) == f"coalesce({shown}, true)"
+
+
+def test_names_are_quoted_and_long_texts_are_read_by_their_beginning() -> None:
+    assert CellColumn(("c",), ("s", "a`b"), "long").value == "`s`.`a``b`"
+    assert column("float").value == "CAST(CAST(`x` AS STRING) AS DOUBLE)"
+    assert column("string").text == "hex(substring(CAST(`x` AS BINARY), 1, 32))"
+    assert column("long").text == "CAST(`x` AS STRING)"
+    with pytest.raises(ValueError, match="is no boolean"):
+        column("boolean").number("7")
+
+
+def test_files_of_others_may_hold_nan_beyond_their_bounds_and_ours_do_not() -> None:
+    columns = (column("double"),)
+    low, high = number_of(1.5, "double"), number_of(2.5, "double")
+    assert high is not None
+    assert box_of(columns, logged(stats(1.5, 2.5))) == ((low, NAN + 1),)
+    assert box_of(columns, logged(stats(1.5, 2.5), **{CELL_TAG: "[]"})) == ((low, high + 1),)
+    assert box_of(columns, logged(stats(None, None, 9))) == ((NULL, NULL + 1),)
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "7"])
+def test_a_file_without_statistics_may_hold_everything(text: str) -> None:
+    assert box_of((LONG,), logged(text)) == (EVERYTHING,)
+    assert not LONG.is_bounded(read_statistics(text))
+
+
+def test_whether_there_are_bounds_does_not_depend_on_nulls_and_nan() -> None:
+    assert column("double").is_bounded(stats(-1, "NaN", 3))
+    assert column("long").is_bounded(stats(None, None, 9))
+    assert not column("long").is_bounded(stats(None, None, 3))
+    assert not column("date").is_bounded(stats("+10000-01-01", "+10000-01-01"))
+
+
+MAPPED = {"delta.columnMapping.physicalName": "col-1"}
+SCHEMA = {
+    "fields": [
+        {"name": "a", "type": "long", "metadata": MAPPED},
+        {
+            "name": "s",
+            "type": {"type": "struct", "fields": [{"name": "b", "type": "date"}, {"name": "c", "type": "boolean"}]},
+        },
+    ]
+}
+NOTED = {
+    "fields": [{"name": "minValues", "type": {"fields": [{"name": "col-1", "type": "long"}, SCHEMA["fields"][1]]}}]
+}
+
+
+def test_columns_are_found_by_their_names_in_files() -> None:
+    metadata = {"schemaString": json.dumps(SCHEMA)}
+    found = cell_columns([("col-1",), ("s", "b")], metadata, NOTED, "file:///t")
+    assert found == (LONG, CellColumn(("s", "b"), ("s", "b"), "date"))
+
+
+@pytest.mark.parametrize(
+    ("path", "noted", "name"),
+    [
+        (("col-1",), {"fields": []}, "a"),
+        (("s", "b"), {"fields": [{"name": "minValues", "type": {"fields": []}}]}, "s.b"),
+        (("s", "c"), NOTED, "s.c"),
+        (("s",), NOTED, "s"),
+        (("gone",), NOTED, "gone"),
+    ],
+)
+def test_a_column_without_bounds_is_refused(path: tuple[str, ...], noted: Mapping[str, Any], name: str) -> None:
+    with pytest.raises(RefusedFiles, match=f"'{name}'"):
+        cell_columns([path], {"schemaString": json.dumps(SCHEMA)}, noted, "file:///t")
