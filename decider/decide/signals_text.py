@@ -22,8 +22,8 @@ def describe(signals: TableSignals) -> str:
         )
     if (cells := signals.cells) is not None:
         text += (
-            f" New: {files(cells.new_files)} with {mib(cells.new_bytes)}; due since the last run: "
-            f"{mib(cells.left_bytes)}; in cells: {mib(cells.files.clustered_bytes)}."
+            f" New: {files(cells.new_files)} with {size(cells.new_bytes)}; due since the last run: "
+            f"{size(cells.left_bytes)}; in cells: {size(cells.files.clustered_bytes)}."
         )
     if signals.twins:
         text += f" It is registered as {', '.join(signals.twins)}, too."
