@@ -1,7 +1,7 @@
 """Finds the change of a table's policy that its own history argues for, and judges it by the history that follows.
 
-An advice has to save a tenth of the cost over the whole history, and over its newer half alone: a change that only a
-past load would have paid for is not advised. Pure: time comes from the caller and from the commits.
+An advice has to save a tenth of the cost over the whole history, and over each half of it alone: a change that only one
+day would have paid for is not advised. Pure: time comes from the caller and from the commits.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from decider.state.effective_policy import EffectivePolicy
 from decider.store.tables.advice_records import Advice, Evidence, Judgement, ReplayedCost
-from decider.whatif.comparison import MS_PER_HOUR, CostModel, Recommendation, Tick, recommend
+from decider.whatif.comparison import MIN_HOURS, MS_PER_HOUR, CostModel, Recommendation, Tick, recommend
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_untouched
 from decider.whatif.trace import CommitTrace
 from decider.whatif.trace_reader import TableTrace
@@ -20,9 +20,6 @@ from shared.table import TableId
 
 MIN_COMMITS = 50
 """Fewest commits that an advice, and a judgement, can rest on."""
-
-MIN_HOURS = 24.0
-"""Shortest history that an advice can rest on: what a table does in an hour, it may not do at night."""
 
 MIN_JUDGED_HOURS = 1.0
 """Shortest time after which an applied advice is judged."""
@@ -61,7 +58,7 @@ def analyze(
     found = recommend(history, policy, prices, nothing, tick)
     if not found.is_change:
         return None
-    share = _newer_share(history, found.current.policy, found.best.policy, prices, tick)
+    share = _half_share(history, found.current.policy, found.best.policy, prices, tick)
     proof = _proof(trace, hours, prices, found, share)
     if proof.saved_share < MIN_SAVED_SHARE or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY:
         return None
@@ -134,17 +131,22 @@ def _until_now(history: CommitTrace, prices: CostModel, now_ms: int) -> tuple[Co
     return replace(prices, tail_hours=tail_hours), (last_ms - first_ms) / MS_PER_HOUR + tail_hours
 
 
-def _newer_share(history: CommitTrace, current: Policy, advised: Policy, prices: CostModel, tick: Tick) -> float:
-    """Return the share of the cost that a change saves over the newer half of the commits, as if the table began there.
+def _half_share(history: CommitTrace, current: Policy, advised: Policy, prices: CostModel, tick: Tick) -> float:
+    """Return the share of the cost that a change saves over the half of the commits in which it saves less.
 
-    Older files cost the same under both, as no commit touches them; they would only hide the difference.
+    Each half is replayed as if the table began there: older files cost the same under both policies, as no commit
+    touches them, and would only hide the difference.
     """
-    newer = replace(history, initial=(), commits=history.commits[len(history.commits) // 2 :])
-    costs = []
-    for policy in (current, advised):
-        tick("newer half")
-        costs.append(cost_s(newer, policy, prices))
-    return 1 - costs[1] / costs[0] if costs[0] else 0.0
+    middle = len(history.commits) // 2
+    shares = []
+    for commits in (history.commits[:middle], history.commits[middle:]):
+        half = replace(history, initial=(), commits=commits)
+        costs = []
+        for policy in (current, advised):
+            tick("half of the history")
+            costs.append(cost_s(half, policy, prices))
+        shares.append(1 - costs[1] / costs[0] if costs[0] else 0.0)
+    return min(shares)
 
 
 def cost_s(history: CommitTrace, policy: Policy, prices: CostModel) -> float:
@@ -153,7 +155,7 @@ def cost_s(history: CommitTrace, policy: Policy, prices: CostModel) -> float:
     return prices.cost_s(replayed(history, policy, tail_ms=prices.tail_ms))
 
 
-def _proof(trace: TableTrace, hours: float, prices: CostModel, found: Recommendation, newer_share: float) -> Evidence:
+def _proof(trace: TableTrace, hours: float, prices: CostModel, found: Recommendation, half_share: float) -> Evidence:
     return Evidence(
         first_version=trace.first_version,
         last_version=trace.last_version,
@@ -162,7 +164,7 @@ def _proof(trace: TableTrace, hours: float, prices: CostModel, found: Recommenda
         queries_per_hour=prices.queries_per_hour,
         current=_replayed(found.current.replayed, prices),
         advised=_replayed(found.best.replayed, prices),
-        newer_share=newer_share,
+        half_share=half_share,
     )
 
 

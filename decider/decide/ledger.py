@@ -19,7 +19,7 @@ from decider.decide.calibration import UNCALIBRATED, Calibration
 from decider.decide.context import DecisionContext
 from decider.decide.decision import NOTHING_REFUSED, Decision, DecisionKind, RefusedPart, TableSignals
 from decider.decide.evaluate import PIPELINE_REASONS
-from decider.decide.signals_text import describe, files, mib
+from decider.decide.signals_text import describe, files, size
 from shared.errors import InvalidInput
 from shared.jobs.payload import COMPACT, RewriteKind
 from shared.layout.eligibility import DecisionReason, Reason
@@ -101,7 +101,7 @@ class LedgerRecord:
         if self.predicted:
             replaced, removed = int(self.predicted["files_replaced"]), int(self.predicted["files_removed"])
             fewer = f"{files(removed, 'fewer ')} and " if removed else ""
-            expected = f"{fewer}{mib(self.predicted['bytes'])} to read{_CORRECTED if self.calibration.runs else ''}"
+            expected = f"{fewer}{size(self.predicted['bytes'])} to read{_CORRECTED if self.calibration.runs else ''}"
             return f" {files(replaced)} can be replaced now. The prediction is {expected}."
         if self.reason is Reason.WITHIN_TOLERANCE:
             counted = self.state.without(self.refused.stats)
@@ -110,7 +110,7 @@ class LedgerRecord:
             return f" It is {share:.1%} of the target; {float(self.policy.tolerance):.1%} are tolerated."
         if self.reason is Reason.NO_PROMOTION:
             return (
-                f" The small files hold {mib(self.state.small_bytes)}; the target is {mib(self.policy.target_bytes)}."
+                f" The small files hold {size(self.state.small_bytes)}; the target is {size(self.policy.target_bytes)}."
             )
         return ""
 

@@ -2,29 +2,28 @@
 
 from decider.decide.decision import TableSignals
 from shared.index.signal import IndexSignal
-from shared.policy.policy import MIB
 
 
 def describe(signals: TableSignals) -> str:
     """Return the signals of a table as sentences."""
     removals, clustered = signals.removals, signals.clustered
-    text = f"Its store still holds {files(removals.files)} with {mib(removals.bytes)} that were removed."
+    text = f"Its store still holds {files(removals.files)} with {size(removals.bytes)} that were removed."
     if signals.checkpoint is not None:
         text += f" The newest checkpoint is of version {signals.checkpoint}."
     if (manifests := signals.manifests) is not None:
         text += (
-            f" Its snapshot has {manifests.count} manifests with {mib(manifests.bytes)}, of which {manifests.needed} "
+            f" Its snapshot has {manifests.count} manifests with {size(manifests.bytes)}, of which {manifests.needed} "
             "would be enough."
         )
     if clustered is not None:
         text += (
-            f" Not clustered: {files(clustered.unclustered_files)} with {mib(clustered.unclustered_bytes)}; "
-            f"clustered: {mib(clustered.clustered_bytes)}."
+            f" Not clustered: {files(clustered.unclustered_files)} with {size(clustered.unclustered_bytes)}; "
+            f"clustered: {size(clustered.clustered_bytes)}."
         )
     if (cells := signals.cells) is not None:
         text += (
-            f" New: {files(cells.new_files)} with {mib(cells.new_bytes)}; due since the last run: "
-            f"{mib(cells.left_bytes)}; in cells: {mib(cells.files.clustered_bytes)}."
+            f" New: {files(cells.new_files)} with {size(cells.new_bytes)}; due since the last run: "
+            f"{size(cells.left_bytes)}; in cells: {size(cells.files.clustered_bytes)}."
         )
     if signals.twins:
         text += f" It is registered as {', '.join(signals.twins)}, too."
@@ -46,7 +45,7 @@ def _state_of(index: IndexSignal) -> str:
     fragmentation = index.blocks / index.cubes if index.cubes else 0
     text = (
         f" Its index has {index.blocks} blocks in {index.cubes} cubes (fragmentation {fragmentation:.2f}), "
-        f"{index.overhang_blocks} of them overhanging; next: {files(index.next_files)} with {mib(index.next_bytes)}."
+        f"{index.overhang_blocks} of them overhanging; next: {files(index.next_files)} with {size(index.next_bytes)}."
     )
     return f"{text} {files(index.unindexed_files)} not indexed." if index.unindexed_files else text
 
@@ -56,6 +55,8 @@ def files(number: int, kind: str = "") -> str:
     return f"{number} {kind}file" if number == 1 else f"{number} {kind}files"
 
 
-def mib(count_bytes: float) -> str:
-    """Return bytes as MiB, in four digits."""
-    return f"{count_bytes / MIB:.4g} MiB"
+def size(count_bytes: float) -> str:
+    """Return a number of bytes with a binary unit, in four digits."""
+    units = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+    unit, name = next((one for one in units if count_bytes >= 0.9999 * one[0]), units[-1])
+    return f"{count_bytes / unit:.4g} {name}"

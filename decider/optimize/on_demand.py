@@ -49,6 +49,7 @@ class RequestIgnored(Explained):
     """Why a request led to no job."""
 
     NOTHING_TO_DO = "nothing_to_do", "No requested partition is eligible for a rewrite."
+    NO_PARTITION = "no_partition", "The table has no such partition."
     ALREADY_RUNNING = "already_running", "Every eligible partition is already being rewritten."
     DISABLED = "disabled", "Optimization is disabled for this table; repeat with force=true to run it anyway."
     REFUSED = "refused", "A rewrite could damage the table, so it is refused; `force` does not override that."
@@ -170,12 +171,13 @@ class OnDemandOptimizer:
             )
         ]
         ranked = _ranked(context, decisions)
+        matches = not request.partitions or bool(chosen)
         jobs, running = await self._enqueue(context, ranked.wanted[:MAX_JOBS])
         return OptimizeResult(
             version=cursor.version,
             columns=context.columns,
             jobs=tuple(jobs),
-            ignored=_ignored(effective, has_work=bool(jobs), is_running=bool(running)),
+            ignored=_ignored(effective, has_work=bool(jobs), is_running=bool(running), matches=matches),
             reasons=ranked.reasons,
             running=running,
             left_out=max(0, len(ranked.wanted) - MAX_JOBS),
@@ -234,7 +236,8 @@ class OnDemandOptimizer:
         selection = PlanSelection(request.partitions, request.terms.mode.rewrite_kind)
         found = plan_table(snapshot, selection, policy, self._actions(request))
         plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))
-        ignored = _ignored(policy, has_work=bool(plans), is_running=False)
+        matches = not request.partitions or found.partitions > 0
+        ignored = _ignored(policy, has_work=bool(plans), is_running=False, matches=matches)
         return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, in_force.refusal)
 
     def _actions(self, request: OptimizeCommand) -> tuple[Action, ...]:
@@ -299,11 +302,13 @@ def _ranked(context: DecisionContext, decisions: Sequence[Decision]) -> _RankedD
     return _RankedDecisions(tuple(wanted), reasons)
 
 
-def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> RequestIgnored | None:
+def _ignored(policy: Policy, *, has_work: bool, is_running: bool, matches: bool) -> RequestIgnored | None:
     if has_work:
         return None
     if is_running:
         return RequestIgnored.ALREADY_RUNNING
     if policy.traits.refused:
         return RequestIgnored.REFUSED
+    if not matches:
+        return RequestIgnored.NO_PARTITION
     return RequestIgnored.NOTHING_TO_DO if policy.enabled else RequestIgnored.DISABLED

@@ -13,7 +13,7 @@ from decider.decide.action import Action
 from decider.decide.evaluate import excluded, not_for_format
 from decider.optimize.partition_selector import Selector, select
 from shared.jobs.payload import RewriteKind
-from shared.layout.eligibility import DecisionReason
+from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.planner import Plan
 from shared.policy.policy import Policy
 from shared.table import PartitionColumn, Snapshot
@@ -63,6 +63,8 @@ def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy, act
     for action in wanted:
         reason = not_for_format(policy, action.kind)
         without_work |= {(partition, reason) for partition in selected if reason and exclusions[partition] is None}
+    if not wanted:
+        without_work |= {(partition, Reason.SWITCHED_OFF) for partition in selected}
     reasons: Counter[DecisionReason] = Counter(reason for _, reason in without_work)
     work = sorted((made for made in planned if made.groups), key=lambda made: made.partition)
     return TablePlan(snapshot.version, columns, tuple(work), len(selected), reasons)

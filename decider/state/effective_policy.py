@@ -179,13 +179,16 @@ class PolicyDefaults:
 
     def serves(self, policy: Policy) -> bool:
         """Return whether a table with this policy belongs to the deciders of this group."""
-        return not self.queue or policy.queue in (None, self.queue)
+        return not self.queue or policy.queue == self.queue
 
     def _served(self, found: EffectivePolicy) -> EffectivePolicy:
         """Disable a table that belongs to another group."""
         if self.serves(found.policy):
             return found
-        note = f"the table belongs to the group {found.policy.queue!r}; this decider fills the queue {self.queue!r}"
+        note = (
+            f"the table belongs to the queue {found.policy.queue!r}, this decider to {self.queue!r}; "
+            f"set lakewright.queue={self.queue} to have it optimized here"
+        )
         off = {"enabled": found.origins["queue"]}
         return replace(
             found,

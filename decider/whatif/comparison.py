@@ -29,6 +29,9 @@ MIN_INPUTS = (4, 8, 16)
 WORTH_CHANGING = 0.05
 """Share of the cost that a change of policy has to save before it is recommended: below that it is noise."""
 
+MIN_HOURS = 24.0
+"""Shortest history that a recommendation can rest on: what a table does in an hour, it may not do at night."""
+
 MS_PER_HOUR = 3_600_000
 
 
@@ -181,6 +184,12 @@ def recommend(
     else:
         message = _change(chosen, current, left_alone, prices) + _ties(chosen, tried.values())
     return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, message)
+
+
+def without_ground(found: Recommendation) -> Recommendation:
+    """Return a recommendation that changes nothing, as the history is shorter than `MIN_HOURS`."""
+    message = f"Keep the policy for now: the history is shorter than {MIN_HOURS:g} hours, too short for a change."
+    return replace(found, best=found.current, is_change=False, message=message)
 
 
 def _ways(policy: Policy) -> tuple[Callable[[Policy], list[Policy]], ...]:

@@ -11,7 +11,18 @@ from decider.decide.actions import ActionRegistry
 from decider.decide.compaction import COMPACTION
 from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.whatif.baselines import PEERS
-from decider.whatif.comparison import Candidate, Comparison, CostModel, Recommendation, Tick, compare, recommend
+from decider.whatif.comparison import (
+    MIN_HOURS,
+    MS_PER_HOUR,
+    Candidate,
+    Comparison,
+    CostModel,
+    Recommendation,
+    Tick,
+    compare,
+    recommend,
+    without_ground,
+)
 from decider.whatif.simulator import SimulationResult, replay_lakewright
 from decider.whatif.spread_rows import describe_key
 from decider.whatif.trace_reader import TableTrace
@@ -106,6 +117,8 @@ def examine(
         done = replace(replay_lakewright(table.history, asked.policy, tail_ms=prices.tail_ms), name="custom")
         custom = prices.candidate(asked.policy, done)
     recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
+    if recommendation.is_change and comparison.nothing.span_ms < MIN_HOURS * MS_PER_HOUR:
+        recommendation = without_ground(recommendation)
     sort_keys = []
     for keyed in table.keyed:
         tick(f"sorted by {keyed.column.name}")

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { LayoutPointView } from '../src/api/schema';
+import type { DeciderStatus, FleetHistoryView, LayoutPointView } from '../src/api/schema';
 import { perHour } from '../src/views/overview/per-hour';
-import { parseLimit, quotaShare, tenantShares } from '../src/views/queue/tenant-shares';
+import { workDone } from '../src/views/overview/work-done';
+import { parseLimit, sharesOf } from '../src/views/queue/shares';
 import { alignedCurves } from '../src/views/table/aligned-curves';
 import { ascendingTimes, mergedPoints } from '../src/views/table/layout-points';
 import { formatProperties, parseProperties } from '../src/views/table/properties-text';
@@ -32,22 +33,54 @@ describe('history', () => {
     expect(perHour([at(0, 10), at(30, 20), at(30, 25), at(45, 5)], 'bytes_added')).toEqual([null, 20, null, null]);
     expect(perHour([], 'bytes_added')).toEqual([]);
   });
+
+  test('of a day counts up to now, not to the last sample', () => {
+    const status = {
+      funnel: { commits: 98, rewrites: 12, files_replaced: 138, files_written: 15, bytes_replaced: 2048 },
+      savings: { amplification: { steady_write_amplification: null } },
+    } as unknown as DeciderStatus;
+    const none = { rewrites: 0, files_replaced: 0, files_written: 0, bytes_replaced: 0 };
+    const first = (commits: number) => {
+      const point = { at: '2026-01-01T00:00:00Z', commits, ...none };
+      return { points: [point, point], used: { core_s: 90, cost: null } } as unknown as FleetHistoryView;
+    };
+    const noon = Date.parse('2026-01-01T12:00:00Z');
+    expect(workDone(status, first(8), noon)).toEqual([
+      '138 files became 15.',
+      'In the last 12 h: 90 commits followed, 12 rewrites, 2 KiB read, for 1 min 30 s of core time.',
+    ]);
+    expect(workDone(status, first(500), noon)[1]).toContain('Since the start: 98 commits');
+    expect(workDone({ ...status, funnel: {} }, undefined, noon)[0]).toBe('No rewrite yet.');
+  });
 });
 
-describe('tenants', () => {
+describe('shares', () => {
   const queue = {
     tenants: { sales: 3 },
+    tables: {},
+    table_names: { t: 'sales.orders' },
     oldest_waits_s: { tenants: { sales: 12 } },
     occupancy: { tenants: { web: 0.4 } },
-    settings: { 'limit:tenant|web': '!25%', 'weight:tenant|sales': '2', 'limit:table|t': '2', paused: 'all' },
+    quota_occupation: { tenants: { web: 1.6 }, tables: { t: 0.9 } },
+    settings: {
+      'limit:tenant|web': '!25%',
+      'weight:tenant|sales': '2',
+      'limit:table|t': '2',
+      'limit:table|found': '!',
+      paused: 'all',
+    },
   };
 
   test('come from jobs, use and settings together', () => {
-    const [sales, web] = tenantShares(queue);
+    const [sales, web] = sharesOf('tenant', queue);
     expect(sales).toMatchObject({ name: 'sales', waiting: 3, weight: 2, limit: '', isPaused: false });
-    expect(web).toMatchObject({ name: 'web', waiting: 0, used: 0.4, limit: '25%', isPaused: true });
-    expect(quotaShare('25%')).toBe(0.25);
-    expect(quotaShare('4')).toBeUndefined();
+    expect(web).toMatchObject({ name: 'web', waiting: 0, used: 0.4, ofQuota: 1.6, limit: '25%', isPaused: true });
+  });
+
+  test('of tables are those with a weight or a limit, and not all that are paused', () => {
+    expect(sharesOf('table', queue)).toEqual([
+      expect.objectContaining({ id: 't', name: 'sales.orders', limit: '2', ofQuota: 0.9 }),
+    ]);
   });
 
   test('have a limit in jobs, a share, or none', () => {

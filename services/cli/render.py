@@ -43,12 +43,16 @@ class Output:
         from rich.table import Table  # noqa: PLC0415 - as above
         from rich.text import Text  # noqa: PLC0415
 
-        table = Table(title=Text(visible(title)), title_justify="left", box=None, pad_edge=False, header_style="bold")
+        if not rows:
+            return self.line(f"{title}: none")
+        # No title of the table: Rich breaks that at the width of the columns, which may be narrow.
+        self.console.print(Text(visible(title), style="italic"))
+        table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
         for column in columns:
             table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*(Text(shown(value)) for value in row))
-        self.console.print(table)
+        return self.console.print(table)
 
     def pairs(self, title: str, pairs: Mapping[str, object]) -> None:
         """Print names and values."""

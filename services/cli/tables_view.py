@@ -92,14 +92,23 @@ def show_table(out: Output, answer: Any) -> None:
     values = answer["policy"]["values"]
     own = [one for one in values if one["source"] != "default"]
     if own:
-        rows = [(one["property"], one["value"], one["unit"], f"{one['source']}: {one['set_by']}") for one in own]
-        out.rows("Policy", ("property", "value", "unit", "from"), rows)
+        rows = [(one["property"], _value(one), f"{one['source']}: {one['set_by']}") for one in own]
+        out.rows("Policy", ("property", "value", "from"), rows)
     out.line(f"{len(values) - len(own)} other properties have their defaults: lakewright --json tables show NAME")
     issues = [(one["property"], one["value"], one["reason"]) for one in answer["policy"]["issues"]]
     if issues:
         out.rows("Invalid properties", ("property", "value", "reason"), issues)
     for note in answer["policy"]["notes"]:
         out.line(note)
+
+
+def _value(one: dict[str, Any]) -> str:
+    value, unit = one["value"], one["unit"]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return shown(value)
+    if unit in ("bytes", "seconds"):
+        return size(value) if unit == "bytes" else duration(value)
+    return shown(value) if unit in ("", "ratio", "share") else f"{shown(value)} {unit}"
 
 
 def _refused_files(out: Output, refused: list[dict[str, Any]]) -> None:
@@ -145,7 +154,9 @@ def show_reads(out: Output, answer: Any) -> None:
     """Print how often a table is read, and its readers' filters."""
     rows = [(one["times"], json.dumps(one["filter"])) for one in answer["filters"]]
     out.rows(
-        f"{answer['reads_per_hour']:g} reads per hour, weight {answer['read_weight']:g}", ("times", "filter"), rows
+        f"{answer['reads_per_hour']:g} reads per hour, weight {answer['read_weight']:g}; filters",
+        ("times", "filter"),
+        rows,
     )
 
 
@@ -174,7 +185,11 @@ def _state(table: dict[str, Any]) -> str:
         return _listed(table["refusal"])
     if table.get("error"):
         return "cannot be read"
-    condition = str(table["condition"])
+    return condition_text(table["condition"])
+
+
+def condition_text(condition: str) -> str:
+    """Return the state of a table in the words of lists."""
     return STATES.get(condition, condition.replace("_", " "))
 
 
@@ -187,7 +202,8 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
     return {
         "location": answer["location"],
         "tenant": answer["tenant"],
-        "refused": _refusal(answer["refusal"]) if answer["refusal"] else "no",
+        "state": condition_text(answer["condition"]),
+        **({"refused": _refusal(answer["refusal"])} if answer["refusal"] else {}),
         "version": cursor["version"] if cursor else "not yet read",
         "applied at (UTC)": at(cursor["applied_at"]) if cursor else "-",
         "lag": duration(cursor["lag_s"]) if cursor else "-",
@@ -202,7 +218,6 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         **_storage_cost(answer),
         "backlog": backlog_of(answer["amplification"]),
         "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
-        "paused": answer["paused"],
         "work window": _window(answer["work_window"]),
         "counters": shown(answer["counters"]),
     }

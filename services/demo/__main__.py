@@ -4,7 +4,11 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 from rich.console import Console
 
@@ -22,6 +26,7 @@ def main() -> int:
     parser.add_argument("--per-second", type=float, default=4.0, help="commits per second (default: 4)")
     parser.add_argument("--seed", type=int, default=7, help="seed of the rows (default: 7)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep table, logs and Redis data in this folder")
+    parser.add_argument("--stay", action="store_true", help="keep the page open at the end, until Ctrl-C")
     options = parser.parse_args()
 
     console = Console()
@@ -29,19 +34,33 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="lakewright-demo-") as scratch:
             folder = (options.keep or Path(scratch)).resolve()
             settings = DemoSettings(folder, options.seconds, options.per_second, options.seed)
-            result = DemoRun(settings, DemoTable(folder), console).run()
+            demo = DemoRun(settings, DemoTable(folder), console)
+            with demo.run() as result:
+                report(console, result, options)
+                if options.stay:
+                    console.print(f"The page stays at {demo.url}/ until Ctrl-C.", highlight=False)
+                    with suppress(KeyboardInterrupt):
+                        Event().wait()
     except LakewrightError as problem:
         console.print(f"[red]The demonstration could not run:[/] {problem}")
         return 1
     except KeyboardInterrupt:
         return 130
+    return 0 if result["rows_hash_equal"] else 1
+
+
+def report(console: Console, result: Mapping[str, Any], options: argparse.Namespace) -> None:
+    """Print the result and what to do next, and write the figures where that was requested."""
     show(console, result)
-    if options.keep is None:
-        console.print("Table, logs and Redis data are deleted with their temporary folder; --keep DIR keeps them.")
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
         console.print(f"Figures written to {options.json}")
-    return 0 if result["rows_hash_equal"] else 1
+    if options.keep is None:
+        console.print("Table, logs and Redis data are deleted with their temporary folder; --keep DIR keeps them.")
+    if not options.stay:
+        console.print("To look at the page at the end: make demo ARGS=--stay")
+    console.print("Next, a plan for a table of your own, which changes nothing:")
+    console.print("  lakewright optimize LOCATION --dry-run")
 
 
 if __name__ == "__main__":

@@ -58,23 +58,25 @@ class DemoRun:
         self._manifest = setting.folder / "written.jsonl"
         self._port = free_port()
 
-    def run(self) -> dict[str, Any]:
-        """Run it and return what was measured."""
+    @contextmanager
+    def run(self) -> Iterator[dict[str, Any]]:
+        """Run it and yield what was measured, while everything still serves the page."""
         self._print(f"Everything lies in {self._setting.folder}")
-        with self._standalone() as standalone, httpx.Client(base_url=self._url, timeout=ANSWER_S) as client:
+        with self._standalone() as standalone, httpx.Client(base_url=self.url, timeout=ANSWER_S) as client:
             self._wait_until_up(client, standalone)
             table = self._create_table(client)
-            self._print(f"Watch it in a browser: {self._url}/#/tables/{table}")
+            self._print(f"Watch it in a browser: {self.url}/#/tables/{table}")
             with self._writer() as writer:
                 self._watch(client, table, writer)
             glance = read_snapshot(client, table)
-        expected = read_manifest(self._manifest)
-        self._print("Reading the whole table and comparing it with what the writer wrote …")
-        found = fingerprint(self._table.read())
-        return figures(self._table.history(), POLICY, glance.funnel, expected, found)
+            expected = read_manifest(self._manifest)
+            self._print("Reading the whole table and comparing it with what the writer wrote …")
+            found = fingerprint(self._table.read())
+            yield figures(self._table.history(), POLICY, glance, expected, found)
 
     @property
-    def _url(self) -> str:
+    def url(self) -> str:
+        """Address of the page."""
         return f"http://127.0.0.1:{self._port}"
 
     def _print(self, text: str) -> None:
@@ -129,7 +131,7 @@ class DemoRun:
         setting = self._setting
         arguments = {
             "--location": self._table.location,
-            "--events-url": f"{self._url}/v1/events",
+            "--events-url": f"{self.url}/v1/events",
             "--seconds": str(setting.seconds),
             "--per-second": str(setting.per_second),
             "--seed": str(setting.seed),

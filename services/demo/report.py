@@ -9,7 +9,10 @@ from rich.table import Table
 
 from services.demo.commit_log import CommitLogSums
 from services.demo.row_checksum import Fingerprint
+from services.demo.view import DemoSnapshot
 from shared.policy.policy import Policy
+
+IDLE_H = (Policy().idle_compaction_after_s or 0) / 3600
 
 FUNNEL = {
     "commits": ("commits", "commits by the writer"),
@@ -26,17 +29,18 @@ FUNNEL = {
 
 
 def figures(
-    history: CommitLogSums, policy: Policy, funnel: Mapping[str, int], expected: Fingerprint, found: Fingerprint
+    history: CommitLogSums, policy: Policy, glance: DemoSnapshot, expected: Fingerprint, found: Fingerprint
 ) -> dict[str, Any]:
     """Return everything the demonstration measured."""
     return {
         "commits": history.commits,
-        "jobs": funnel.get("jobs_run", 0),
+        "jobs": glance.funnel.get("jobs_run", 0),
         "rows_expected": expected.rows,
         "rows_found": found.rows,
         "rows_hash_equal": expected == found,
         "files_without": history.files_added,
         "files_after": len(history.live),
+        "files_needed": glance.files_needed,
         "mean_bytes_without": round(history.bytes_added / max(1, history.files_added)),
         "mean_bytes_after": round(sum(history.live.values()) / max(1, len(history.live))),
         "bytes_ingested": history.bytes_added,
@@ -44,7 +48,7 @@ def figures(
         "write_amplification": round(history.write_amplification, 3),
         "compared_with": "Delta's OPTIMIZE after every commit",
         "compared_wa": round(history.others_write_amplification(policy), 3),
-        "funnel": {name: funnel.get(stage, 0) for name, (stage, _) in FUNNEL.items()},
+        "funnel": {name: glance.funnel.get(stage, 0) for name, (stage, _) in FUNNEL.items()},
     }
 
 
@@ -57,6 +61,11 @@ def show(console: Console, result: Mapping[str, Any]) -> None:
     layout.add_row("files", f"{result['files_without']:,}", f"{result['files_after']:,}")
     layout.add_row("mean size", _kib(result["mean_bytes_without"]), _kib(result["mean_bytes_after"]))
     console.print(layout)
+    if result["files_needed"] < result["files_after"]:
+        console.print(
+            f"{result['files_needed']:,} files would do. The others wait for more of their size, and are merged once "
+            f"when nothing was written for {IDLE_H:g} hours."
+        )
 
     funnel = _table("The funnel", show_header=False)
     for name, (_, meaning) in FUNNEL.items():

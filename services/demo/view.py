@@ -19,6 +19,7 @@ class DemoSnapshot:
     waiting: int
     backlog: int
     version: int
+    files_needed: int
 
 
 def read_snapshot(client: httpx.Client, table: str) -> DemoSnapshot:
@@ -32,6 +33,7 @@ def read_snapshot(client: httpx.Client, table: str) -> DemoSnapshot:
         waiting=depth["queued"] + depth["delayed"],
         backlog=status["backlog"]["tables_waiting"],
         version=found["state"]["version"] if found["state"] else -1,
+        files_needed=found["layout"]["files_needed"],
     )
 
 

@@ -306,9 +306,9 @@ def quota(text: str) -> Fraction | None:
     return Fraction(round(found * 100), 100)
 
 
-def group(text: str) -> str | None:
-    """Read the name of a group, which is the name of a queue; `any` is None."""
+def group(text: str) -> str:
+    """Read the name of a group, which is the name of a queue."""
     lowered = text.strip().lower()
     if not _GROUP.fullmatch(lowered):
-        raise ValueError("expected the name of a queue (1 to 40 of a-z, 0-9, _ and -), or any")
-    return None if lowered == "any" else lowered
+        raise ValueError("expected the name of a queue (1 to 40 of a-z, 0-9, _ and -)")
+    return lowered

@@ -151,7 +151,7 @@ class Policy:
     weight: Fraction = Fraction(1)
     max_concurrent_jobs: int | None = None
     quota: Fraction | None = None
-    queue: str | None = None
+    queue: str = "default"
     work_window: str | None = None
     window_work: WindowWork = WindowWork.ALL
     dml_policy: DmlPolicy = DmlPolicy.DEFER

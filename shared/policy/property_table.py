@@ -225,8 +225,8 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "queue",
         spelled.group,
-        "any",
-        "queue whose deciders and actors optimize the table; those of other queues ignore it",
+        "default",
+        "queue whose deciders and actors optimize the table; those of other queues leave it alone",
         aliases={"self-optimizing.group": spelled.group},
     ),
     Property(

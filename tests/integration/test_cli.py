@@ -1,6 +1,7 @@
 """The `lakewright` command against a live decider: what people and scripts see, and the exit codes they rely on."""
 
 import json
+import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,6 +65,9 @@ def test_a_tables_life_from_the_command_line(decider: LiveDecider, table: Writte
     assert table.path.as_uri() in stated(decider, "tables", "list", "--prefix", "sales.")
     shown = stated(decider, "tables", "show", "sales.orders")
     assert "1, 1 of them eligible" in shown
+    assert re.search("state +waiting for an actor", shown)
+    assert re.search(r"lakewright.target-file-size +256\.0 KiB", shown)
+    assert stated(decider, "optimizations", "sales.orders") == "Rewrites: none\n"
     assert "lakewright.target-file-size" in shown
     assert "dt=2026-01-01" in stated(decider, "tables", "partitions", "sales.orders")
     table.append(1)
@@ -102,7 +106,7 @@ def test_optimize_shows_the_plan_or_the_jobs(decider: LiveDecider, table: Writte
     assert "already queued: joined the waiting job" in jobs
     answer = as_json(decider, "optimize", name, "--partition", "dt=1999-01-01")
     assert isinstance(answer, dict)
-    assert answer["ignored"] == "nothing_to_do"
+    assert answer["ignored"] == "no_partition"
 
 
 def test_events_are_posted_from_a_file_from_standard_input_and_by_name(

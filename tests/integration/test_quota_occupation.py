@@ -1,6 +1,7 @@
 """Under contention each table and tenant uses its quota in full and no more; what is oversold is shown."""
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -135,8 +136,21 @@ def test_a_table_whose_quota_is_less_than_a_slot_and_a_lowered_one_are_shown_as_
     assert after[large] == pytest.approx(3, rel=0.2)
     ran = CliRunner().invoke(app, ["--url", decider.url, "queue", "show"], env={"COLUMNS": "200"})
     assert ran.exit_code == 0, ran.output
-    assert "Oversold, above their quota: t0 (" in ran.output.replace("t1 (", "t0 (")
-    assert ran.output.count("% oversold") == 2
+    rows = [line.split() for line in ran.output.splitlines() if line.startswith("table ") and "oversold" in line]
+    assert [(row[1], row[3]) for row in rows] == [("t0", "5%"), ("t1", "30%")]
+
+
+def test_a_table_that_is_only_paused_has_no_share_that_is_listed(decider: LiveDecider, tmp_path: Path) -> None:
+    """Discovery pauses what it finds: a list of a thousand of them would hide the few with a quota."""
+    paused, limited = tables_with_quotas(decider, tmp_path, ["none", "0.5"])
+    for name in ("t0", "t1"):
+        decider.post(f"/v1/tables/{name}/pause", {})
+    assert decider.get("/v1/queue")["settings"][f"limit:table|{paused}"] == "!"
+    shown = CliRunner().invoke(app, ["--url", decider.url, "queue", "show"], env={"COLUMNS": "200"}).output
+    assert "t0" not in shown
+    assert paused not in shown
+    assert limited not in shown
+    assert re.search(r"table +t1 +\S+ +50%", shown)
 
 
 def test_tenants_have_quotas_too_and_a_limit_counts_as_one(decider: LiveDecider, queue: SyncQueueExecutor) -> None:

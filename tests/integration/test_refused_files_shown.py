@@ -105,7 +105,7 @@ def test_every_kind_of_refusal_is_shown_with_its_remedy_everywhere(
         assert missing(of_files, printed(decider, "tables", *command)) == [], command
 
     first = [one.what for one in doctor.check_service(decider.url, None) if one.check == "refused tables"]
-    assert (len(first), first[-1]) == (doctor.SHOWN + 1, f"{len(tables) - doctor.SHOWN} more refused tables")
+    assert (len(first), first[-1]) == (doctor.SHOWN + 1, f"{len(tables) - doctor.SHOWN} more")
     monkeypatch.setattr(doctor, "SHOWN", 500)
     found = [f"{one.what} {one.action}" for one in doctor.check_service(decider.url, None)]
     for one in refused:

@@ -255,6 +255,7 @@ def test_a_table_shows_what_it_waits_for_and_whether_it_is_optimized_at_all(
     until("the job is counted", lambda: conditions(decider)["busy"] == "waiting")
     others = {"quiet": "compact", "off": "disabled", "refused": "refused"}
     assert conditions(decider) == {"busy": "waiting", **others}
+    assert {name: decider.get(f"/v1/tables/{name}")["condition"] for name in conditions(decider)} == conditions(decider)
     (job,) = claim(queue)
     until("its job is counted", lambda: conditions(decider)["busy"] == "running")
     queue.run(end_of(job, RunResult.FAIL, seen_version=99))

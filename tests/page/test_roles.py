@@ -76,7 +76,7 @@ def test_a_token_is_typed_once_for_the_tab_and_another_tab_does_not_have_it(
     expect(tab.get_by_role("dialog")).to_contain_text("requires a bearer token")
     assert visit.findings() == []
     sign_in(tab, "not-a-token-at-all")
-    expect(tab.get_by_role("dialog")).to_contain_text("no longer accepted")
+    expect(tab.get_by_role("dialog")).to_contain_text("This token is not accepted")
     sign_in(tab, TOKENS["viewer"])
     expect(tab.get_by_role("dialog")).to_have_count(0)
     tab.reload()

@@ -53,6 +53,7 @@ def test_each_view_has_no_serious_finding_and_fits_the_screen(
         show(visit, path)
         found[path] = [
             *visit.findings(),
+            *visit.cut_off(),
             *([f"wider than the screen by {wide}"] if (wide := visit.overflow()) > 0 else []),
         ]
     assert {path: findings for path, findings in found.items() if findings} == {}
@@ -103,7 +104,32 @@ def test_a_table_of_one_file_is_never_red(decider: LiveDecider, tmp_path: Path, 
     row = visit.open("tables").locator(".table-row", has_text="sales.one")
     expect(row.locator(".meter")).to_have_class("meter good")
     expect(row.locator(".state")).to_have_text("compact")
-    expect(visit.open("tables/sales.one").get_by_text("as compact as it can be").first).to_be_visible()
+    gain = visit.open("tables/sales.one").locator(".figure", has_text="To gain")
+    expect(gain.locator(".figure-value")).to_have_text("compact")
+    expect(gain.locator(".metered")).to_have_attribute("title", re.compile("^as compact as it can be;"))
+
+
+@pytest.mark.usefixtures("orders")
+def test_quotas_of_tables_are_shown_on_demand(decider: LiveDecider, person: Callable[..., Visit]) -> None:
+    table = decider.get("/v1/tables/sales.orders")["id"]
+    quota = {"scope": "table", "name": table, "quota_percent": 30}
+    decider.client.put("/v1/queue/weights", json=quota).raise_for_status()
+    tab = person(decider).open("queue")
+    card = tab.locator(".card", has=tab.get_by_role("heading", name="Tables by slot time"))
+    card.get_by_role("button", name="Show them").click()
+    expect(card.locator("tbody tr")).to_have_count(1)
+    expect(card.locator("tbody tr")).to_contain_text("sales.orders")
+    expect(card.locator("tbody tr")).to_contain_text("30%")
+
+
+@pytest.mark.usefixtures("orders")
+def test_defaults_of_a_policy_are_folded_below_what_is_set(decider: LiveDecider, person: Callable[..., Visit]) -> None:
+    tab = person(decider).open("tables/sales.orders?tab=policy")
+    set_here = tab.get_by_role("region", name="Values that are set")
+    expect(set_here).to_contain_text("lakewright.target-file-size")
+    expect(tab.get_by_role("region", name="Defaults")).not_to_be_visible()
+    tab.locator("summary").click()
+    expect(tab.get_by_role("region", name="Defaults")).to_contain_text("lakewright.tolerance")
 
 
 @pytest.mark.long("page")

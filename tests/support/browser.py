@@ -158,6 +158,13 @@ class Visit:
             for node in one["nodes"]
         ]
 
+    def cut_off(self) -> list[str]:
+        """Return the figures whose text is wider than their box, where it cannot be read."""
+        found = self.tab.evaluate(
+            "[...document.querySelectorAll('.figure')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)"
+        )
+        return [f"cut off: {text!r}" for text in found]
+
     def overflow(self) -> int:
         """Pixels by which the page is wider than the window."""
         return int(self.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth"))

@@ -21,7 +21,7 @@ from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-DEMO_S, REWRITES, START_S = 900, 8, 600.0
+DEMO_S, REWRITES, SAMPLES, START_S = 900, 8, 4, 600.0
 TABS = ("layout", "partitions", "decisions", "rewrites", "policy", "what-if")
 ADDRESS = re.compile(r"(http://[\d.:]+)/#/tables/(\S+)")
 
@@ -34,6 +34,7 @@ def main(folder: Path) -> None:
     )  # a shell's background jobs ignore it, and so would the demo
     with demo() as (url, table), started_browser() as browser:
         until("the table was rewritten", lambda: rewrites(url) >= REWRITES, seconds=START_S)
+        until("the history can be drawn", lambda: len(ask(url, "history")["points"]) >= SAMPLES, seconds=START_S)
         views = {
             "overview": "",
             "tables": "tables",
@@ -71,7 +72,11 @@ def show(tab: Page, name: str) -> None:
 
 
 def rewrites(url: str) -> int:
-    return int(httpx.get(f"{url}/v1/status", timeout=scaled(30), trust_env=False).json()["funnel"].get("rewrites", 0))
+    return int(ask(url, "status")["funnel"].get("rewrites", 0))
+
+
+def ask(url: str, what: str) -> Any:
+    return httpx.get(f"{url}/v1/{what}", timeout=scaled(30), trust_env=False).raise_for_status().json()
 
 
 @contextmanager

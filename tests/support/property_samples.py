@@ -70,7 +70,6 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.quota", "none", "quota", None),
     ("self-optimizing.quota", "2", "quota", Fraction(2)),
     ("lakewright.queue", "Nightly", "queue", "nightly"),
-    ("lakewright.queue", "any", "queue", None),
     ("self-optimizing.group", "default", "queue", "default"),
     ("lakewright.portable-paths", "always", "portable_paths", PortablePaths.ALWAYS),
     ("lakewright.row-group-copy", "never", "row_group_copy", RowGroupCopy.NEVER),

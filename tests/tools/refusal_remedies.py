@@ -166,6 +166,7 @@ REASONS: Mapping[DecisionReason, str] = {
 ON_DEMAND = "decider/optimize/on_demand.py"
 REQUESTS: Mapping[RequestIgnored, str] = {
     RequestIgnored.NOTHING_TO_DO: "See `reasons` of the response",
+    RequestIgnored.NO_PARTITION: "Name a partition as `lakewright tables partitions TABLE` lists it",
     RequestIgnored.ALREADY_RUNNING: "Wait for the running jobs",
     RequestIgnored.DISABLED: "Repeat the request with `force`",
     RequestIgnored.REFUSED: "See the table's refusal, under Tables",

@@ -53,9 +53,7 @@ class ReplayedCostView(ResponseModel, alias_generator=read_from(write_cost_s="wr
     bytes_rewritten: int = Field(description="Bytes rewritten.")
 
 
-class ProofView(
-    ResponseModel, alias_generator=read_from(before="current", after="advised", newer_half_share="newer_share")
-):
+class ProofView(ResponseModel, alias_generator=read_from(before="current", after="advised")):
     """Replays that the advice rests on."""
 
     versions: tuple[int, int] = Field(description="First and last version replayed.")
@@ -64,7 +62,7 @@ class ProofView(
     queries_per_hour: float = Field(description="Assumed queries per hour that read the table.")
     before: ReplayedCostView = Field(description="Replay under the policy in effect.")
     after: ReplayedCostView = Field(description="Replay under the advised policy.")
-    newer_half_share: Rounded4 = Field(description="Saved share of the cost over the newer half of the commits alone.")
+    half_share: Rounded4 = Field(description="Saved share of the cost over the half of the commits that saves less.")
 
 
 class JudgementView(
@@ -107,7 +105,7 @@ class AdviceView(ResponseModel):
     )
     saved_s_per_day: float = Field(description="Core-seconds per day that the change promises to save.")
     saved_share: float = Field(
-        description="Promised share of the cost: the smaller one of all commits and of the newer half."
+        description="Promised share of the cost: the smallest of all commits and of each half of them."
     )
     message: str = Field(description="Human-readable advice.")
     proof: ProofView = Field(description="Figures of the replays.")

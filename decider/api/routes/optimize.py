@@ -11,6 +11,7 @@ from decider.api.dependencies import Http, KnownTable, Queue, Requests
 from decider.api.openapi import failures
 from decider.api.routes.partitions import LayoutView, layout_view
 from decider.api.routes.tables import PropertyName, PropertyText
+from decider.decide.signals_text import size
 from decider.optimize import on_demand
 from decider.optimize.on_demand import OptimizeCommand
 from decider.optimize.partition_selector import label
@@ -219,7 +220,7 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     partitions = len({plan.partition for plan in plans})
     message = (
         f"{counted(replaced, 'file')} would be replaced, the file count would decrease by {removed}, and "
-        f"{_size(total)} would be read in {counted(partitions, 'partition')}."
+        f"{size(total)} would be read in {counted(partitions, 'partition')}."
     )
     return OptimizePlan(
         version=found.version,
@@ -242,7 +243,7 @@ _HINTS: Mapping[DecisionReason, str] = {
 """The mode or option that would act on partitions that a request leaves as they are."""
 
 _NO_ANSWERS = frozenset({Reason.SWITCHED_OFF, Reason.NOT_FOR_FORMAT})
-"""Reasons of actions that are not expected to run."""
+"""Reasons of actions that are not expected to run, unless no other action was requested."""
 
 
 def _why_ignored(answer: on_demand.OptimizeResult | on_demand.DryRun) -> str:
@@ -250,10 +251,10 @@ def _why_ignored(answer: on_demand.OptimizeResult | on_demand.DryRun) -> str:
     if answer.ignored is None:
         return ""
     refused = () if answer.refusal is None else (answer.refusal.message,)
+    answers = {reason: count for reason, count in answer.reasons.items() if reason not in _NO_ANSWERS}
     reasons = (
         f"{counted(count, 'partition')}: {reason.message} {_HINTS.get(reason, '')}".rstrip()
-        for reason, count in answer.reasons.items()
-        if reason not in _NO_ANSWERS
+        for reason, count in (answers or answer.reasons).items()
     )
     return " ".join((answer.ignored.message, *refused, *reasons))
 
@@ -280,10 +281,3 @@ def _plan_view(plan: Plan, size_levels: SizeLevels, columns: Sequence[PartitionC
         before=layout_view(plan.before, size_levels),
         after=layout_view(plan.predicted, size_levels),
     )
-
-
-def _size(count_bytes: int) -> str:
-    for unit, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if count_bytes >= unit:
-            return f"{count_bytes / unit:.1f} {name}"
-    return f"{count_bytes} B"

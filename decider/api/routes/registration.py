@@ -167,7 +167,10 @@ class TableRegistrar:
         if is_new and reading.refusal is not None and reading.refusal.missing:
             await self.unregister(table, may_return=True)
             raise ApiError(
-                422, f"{reading.refusal.reason}; nothing was registered", field="location", value=asked.location
+                422,
+                f"there is no table at {table.location}; nothing was registered",
+                field="location",
+                value=asked.location,
             )
         return RegisteredTable(**view, reading=reading)
 

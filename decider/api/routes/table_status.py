@@ -15,7 +15,7 @@ from decider.api.routes.jobs import JobSummary, job_view
 from decider.api.routes.partitions import LayoutView, layout_view
 from decider.api.routes.refused_files import RefusedFilesView, refused_files
 from decider.api.routes.status import Amplification, amplification
-from decider.api.routes.tables import TableRefusal, TableView, now_refused
+from decider.api.routes.tables import CONDITION, TableRefusal, TableView, now_refused
 from decider.api.services import QueueServices, TableServices
 from decider.api.usage_view import UsageView, usage_view
 from decider.decide.calibration import Calibration
@@ -27,6 +27,7 @@ from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.state.contention import ALL_PARTITIONS, WriteContention
 from decider.state.effective_policy import LogStatus
+from decider.store.registry.table_query import TableCondition
 from decider.store.stored_values import moment
 from decider.store.tables.table_state import TableState
 from decider.web.base_model import Moment, ResponseModel
@@ -114,6 +115,7 @@ class TableStatus(TableView):
     """Status of a table."""
 
     state: CursorView | None = Field(description="Incremental state; null before the first read of the log.")
+    condition: TableCondition = Field(description=CONDITION)
     paused: bool = Field(description="Whether jobs of the table are not dispatched.")
     work_window: WorkWindowView | None = Field(description="When its jobs may start; null for any time.")
     partitions: int = Field(description="Number of partitions with files.")
@@ -173,10 +175,12 @@ async def table_status(
     context = replace(DecisionContext.of_policy(learned.applied_to(in_force.policy), columns), refusals=refused)
     summary = await _summary(table.id, context, tables)
     records = await tables.ledgers.newest(table.id, limit=LEDGER_DEPTH)
+    ((row, jobs),) = await tables.index.rows([table])
     refusal = now_refused(await tables.registry.refusal(table.id), cursor, in_force.refusal)
     return TableStatus(
         **TableView.of(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
+        condition=row.condition(jobs),
         paused=await queue.admin.is_paused(Scope.TABLE, table.id),
         work_window=_window_view(await queue.admin.work_window(table.id), now_ms),
         partitions=summary.partitions,

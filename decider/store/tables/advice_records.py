@@ -42,8 +42,8 @@ class ReplayedCost:
 class Evidence:
     """The replays that an advice rests on: which commits, under the policy in effect, and under the advised one.
 
-    `hours`: length of the replayed time, from the first commit until the analysis. newer_share: share of the cost that
-    the change saves over the newer half of the commits alone.
+    `hours`: length of the replayed time, from the first commit until the analysis. half_share: share of the cost that
+    the change saves over the half of the commits in which it saves less.
     """
 
     first_version: int
@@ -53,7 +53,7 @@ class Evidence:
     queries_per_hour: float
     current: ReplayedCost
     advised: ReplayedCost
-    newer_share: float
+    half_share: float
 
     @property
     def versions(self) -> tuple[int, int]:
@@ -62,11 +62,11 @@ class Evidence:
 
     @property
     def saved_share(self) -> float:
-        """Share of the cost that the change promises to save: the smaller one of the whole and of the newer half.
+        """Share of the cost that the change promises to save: the smallest of the whole and of its halves.
 
-        The best of many settings owes some of its gain to chance, and a load changes: the smaller one is kept.
+        The best of many settings owes some of its gain to chance, and a load changes: the smallest is kept.
         """
-        return min(1 - self.advised.cost_s / self.current.cost_s, self.newer_share) if self.current.cost_s else 0.0
+        return min(1 - self.advised.cost_s / self.current.cost_s, self.half_share) if self.current.cost_s else 0.0
 
     @property
     def saved_s_per_day(self) -> float:

@@ -27,6 +27,7 @@ const TONES: Readonly<Record<string, string>> = {
   expired: 'bad',
   disabled: 'plain',
   paused: 'warn',
+  oversold: 'warn',
   unread: 'plain',
 };
 

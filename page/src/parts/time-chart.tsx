@@ -1,7 +1,7 @@
 // Lines over time, drawn by uPlot; colors come from the style sheet, so that light and dark follow the system.
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { count } from '../format/numbers';
+import { bytes, count } from '../format/numbers';
 import { tick } from '../format/times';
 
 interface Series {
@@ -92,6 +92,9 @@ const WHOLE = [1, 2, 5]
   .flatMap(one => Array.from({ length: 10 }, (_, power) => one * 10 ** power))
   .sort((a, b) => a - b);
 
+/** Steps between ticks of bytes, which are written in binary units. */
+const BINARY = Array.from({ length: 51 }, (_, power) => 2 ** power);
+
 function options(props: ChartProps, width: number): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => resolved(style.getPropertyValue(name));
@@ -122,9 +125,9 @@ function options(props: ChartProps, width: number): uPlot.Options {
       },
       {
         ...axis,
-        size: 52,
+        size: 58,
         values: (_chart, ticks) => ticks.map(format),
-        ...(props.format === undefined ? { incrs: WHOLE } : {}),
+        ...(props.format === undefined ? { incrs: WHOLE } : props.format === bytes ? { incrs: BINARY } : {}),
       },
     ],
     series: [

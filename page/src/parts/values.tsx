@@ -49,19 +49,17 @@ export function Missing() {
 }
 
 /** What merging can still gain: nothing is good, however small the files are; the bar shows how much. */
-export function Compactness(props: {
-  files: number | null;
-  needed: number | null;
-  excess: number | null;
-  long?: boolean;
-}) {
+export function Compactness(props: { files: number | null; needed: number | null; excess: number | null }) {
   const { files, needed, excess } = props;
   if (files === null || needed === null || excess === null) return <Missing />;
   const tone = excess < TOLERATED ? 'good' : excess < 0.5 ? 'fair' : 'poor';
   return (
-    <span class="metered" title={`excess of file sizes: ${percent(excess)} of the target`}>
+    <span
+      class="metered"
+      title={`${compactness(files, needed)}; excess of file sizes: ${percent(excess)} of the target`}
+    >
       <Meter value={excess} tone={tone} />
-      <span class="number">{compactness(files, needed, props.long ?? false)}</span>
+      <span class="number">{compactness(files, needed, false)}</span>
     </span>
   );
 }

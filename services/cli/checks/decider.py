@@ -8,7 +8,17 @@ from services.cli.client import ApiClient, CallFailed
 from services.cli.render import counted, duration
 
 SHOWN = 5
-"""Refused tables and files that are named; the others are counted."""
+"""Tables of a condition, and refused files, that are named; the others are counted."""
+
+BAD_CONDITIONS = {
+    "refused": "refused tables",
+    "failing": "failing tables",
+    "invalid_properties": "invalid properties",
+}
+"""Conditions of tables that a person has to end, with the name of their check."""
+
+SILENT_SHARE = 1 / 3
+"""Share of the time in which an actor expires, without a heartbeat: two of six beats are missing."""
 
 
 def check_service(url: str, token: str | None) -> list[Finding]:
@@ -19,10 +29,15 @@ def check_service(url: str, token: str | None) -> list[Finding]:
     try:
         with ApiClient(url.rstrip("/"), token) as api:
             answer = api.get("/v1/actors")
-            tables = api.get("/v1/table-rows", {"condition": "refused", "limit": SHOWN})
-            files = api.get("/v1/refused-files", {"limit": SHOWN})
-            refused = (*check_refused_tables(tables, url), *check_refused(files, url))
-            return [decider, check_actors(answer, url), *check_unserved(answer, url), *refused]
+            tables = [
+                finding
+                for condition in BAD_CONDITIONS
+                for finding in check_tables(
+                    api.get("/v1/table-rows", {"condition": condition, "limit": SHOWN}), condition, url
+                )
+            ]
+            files = check_refused(api.get("/v1/refused-files", {"limit": SHOWN}), url)
+            return [decider, check_actors(answer, url), *check_unserved(answer, url), *tables, *files]
     except CallFailed as problem:
         action = "set LAKEWRIGHT_TOKEN to a token that may read"
         return [decider, Finding("actors", FindingLevel.WARN, f"not known: {problem}", url, action)]
@@ -41,7 +56,7 @@ def check_actors(answer: Mapping[str, Any], where: str) -> Finding:
     silent = [
         f"{one['id']} sent no heartbeat for {duration(one['heartbeat_age_s'])}"
         for one in working
-        if one["heartbeat_age_s"] > one["expires_after_s"] / 2
+        if one["heartbeat_age_s"] > one["expires_after_s"] * SILENT_SHARE
     ]
     died = [text for one, text in zip(answer["actors"], others, strict=True) if one["state"] == "died"]
     if silent or died:
@@ -64,13 +79,14 @@ def check_unserved(answer: Mapping[str, Any], where: str) -> list[Finding]:
     ]
 
 
-def check_refused_tables(answer: Mapping[str, Any], where: str) -> list[Finding]:
-    """No table is refused; `answer` is the API's list of those that are, of which the first are named."""
+def check_tables(answer: Mapping[str, Any], condition: str, where: str) -> list[Finding]:
+    """No table is in this condition; `answer` is the API's list of those that are, of which the first are named."""
+    check = BAD_CONDITIONS[condition]
     findings = [
         Finding(
-            "refused tables",
+            check,
             FindingLevel.WARN,
-            f"{one['name']}: {one['refusal']['reason']}",
+            f"{one['name']}: {one['refusal']['reason']}" if one["refusal"] else one["name"],
             where,
             f"lakewright tables show {one['name']}",
         )
@@ -78,8 +94,8 @@ def check_refused_tables(answer: Mapping[str, Any], where: str) -> list[Finding]
     ]
     more = answer["matching"] - len(findings)
     if more > 0:
-        what, action = f"{counted(more, 'more refused table')}", "lakewright tables list --state refused"
-        findings.append(Finding("refused tables", FindingLevel.WARN, what, where, action))
+        what, action = f"{more:,} more", f"lakewright tables list --state {condition.replace('_', '-')}"
+        findings.append(Finding(check, FindingLevel.WARN, what, where, action))
     return findings
 
 

@@ -14,6 +14,9 @@ app = typer.Typer(no_args_is_help=True, help="Show and administer the queue.")
 OVERSOLD = 1.05
 """Share of a quota above which it counts as oversold: slot time that is measured by runs varies by less."""
 
+PAUSED = "!"
+"""Mark of a limit whose tenant or table is paused."""
+
 ScopeArgument = Annotated[str, typer.Argument(help="Scope: queue, band, tenant or table.")]
 NameArgument = Annotated[str, typer.Argument(help="Band 0 to 4, tenant, or table id.")]
 
@@ -83,26 +86,21 @@ def audit(context: typer.Context) -> None:
 
 def _show_queue(out: Output, answer: Any) -> None:
     names = answer["table_names"]
-    out.pairs("Queue", {**answer["depth"], "oldest wait": duration(answer["oldest_wait_s"]), **answer["settings"]})
+    settings = answer["settings"]
+    paused = {"paused": settings["paused"]} if "paused" in settings else {}
+    out.pairs("Queue", {**answer["depth"], "oldest wait": duration(answer["oldest_wait_s"]), **paused})
     oldest, held = answer["oldest_waits_s"], answer["occupancy"]
-    quotas = answer["quota_occupation"]
     waiting = [
         (
-            *(level, names.get(name, name), jobs, _wait(oldest[level].get(name))),
-            *(_share(held.get(level, {}), name), _quota(quotas.get(level, {}), name)),
+            *(level, names.get(name, name), jobs),
+            *(_wait(oldest[level].get(name)), _share(held.get(level, {}), name)),
         )
         for level in ("bands", "tenants", "tables")
         for name, jobs in answer[level].items()
     ]
-    out.rows("Waiting", ("scope", "name", "jobs", "oldest wait", "slot share", "of quota"), waiting)
-    oversold = [
-        f"{names.get(name, name)} ({_share(quotas[level], name)})"
-        for level in ("tenants", "tables")
-        for name, share in quotas[level].items()
-        if share > OVERSOLD
-    ]
-    if oversold:
-        out.line(f"Oversold, above their quota: {', '.join(oversold)}")
+    out.rows("Waiting", ("scope", "name", "jobs", "oldest wait", "slot share"), waiting)
+    if shares := _shares(settings, answer["quota_occupation"], names):
+        out.rows("Weights and limits", ("scope", "name", "weight", "limit", "of quota"), shares)
     rows = [
         (
             names.get(one["table"], one["table"]),
@@ -123,6 +121,21 @@ def _show_settings(out: Output, answer: Any) -> None:
 
 def _show_audit(out: Output, answer: Any) -> None:
     out.line(f"{counted(answer['keys_checked'], 'key')} checked, {answer['repaired']:,} repaired")
+
+
+def _shares(
+    settings: dict[str, str], quotas: dict[str, dict[str, float]], names: dict[str, str]
+) -> list[tuple[str, ...]]:
+    """Return a row for each scope with a weight, a limit or a quota; one that is only paused is none."""
+    scopes = {key.partition(":")[2] for key, value in settings.items() if key != "paused" and value != PAUSED}
+    return [
+        (
+            *(scope, names.get(name, name), settings.get(f"weight:{scope}|{name}", "1")),
+            settings.get(f"limit:{scope}|{name}", "none").removeprefix(PAUSED),
+            _quota(quotas.get(f"{scope}s", {}), name),
+        )
+        for scope, _, name in (one.partition("|") for one in sorted(scopes))
+    ]
 
 
 def _wait(wait_s: float | None) -> str:

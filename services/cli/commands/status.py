@@ -5,7 +5,7 @@ from typing import Any
 import typer
 
 from services.cli.cli_context import print_answer
-from services.cli.render import Output, backlog_of, duration, size, used
+from services.cli.render import Output, at, backlog_of, duration, size, used
 
 
 def status(context: typer.Context) -> None:
@@ -47,9 +47,7 @@ def _registry(saved: dict[str, Any] | None) -> str:
     if saved is None:
         return "none: LAKEWRIGHT_STATE is not set"
     problem = "; ".join([*filter(None, [saved["error"]]), *saved["damaged"]])
-    return (
-        problem or f"generation {saved['generation']} with {saved['tables']} tables, {saved['saved_at'] or 'not yet'}"
-    )
+    return problem or f"generation {saved['generation']} with {saved['tables']} tables, {at(saved['saved_at'])} UTC"
 
 
 def _tables_file(found: dict[str, Any] | None) -> dict[str, str]:

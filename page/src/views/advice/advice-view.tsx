@@ -31,7 +31,7 @@ export function AdviceView() {
             {list.advice.length === 0 && (
               <Empty>
                 No advice. It needs 50 commits over a day, and a saving of a tenth of the cost and a core-minute a day,
-                in the whole history and in its newer half. Any policy can be tried under What-if of a table.
+                in the whole history and in each half of it. Any policy can be tried under What-if of a table.
               </Empty>
             )}
             <ol class="advice" aria-label="Found in the background">

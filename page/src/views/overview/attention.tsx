@@ -4,10 +4,10 @@ import { api, read } from '../../api/client';
 import type { DeciderStatus, JobSummary, RefusedFilesList } from '../../api/schema';
 import { anyJob, anyTable, useResource } from '../../api/use-resource';
 import { plural } from '../../format/numbers';
-import { duration, relative } from '../../format/times';
+import { duration } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Card, Empty } from '../../parts/frame';
-import { now } from '../../parts/values';
+import { Ago } from '../../parts/values';
 
 export interface Finding {
   readonly key: string;
@@ -93,14 +93,18 @@ async function readFailing(signal: AbortSignal): Promise<readonly JobSummary[]> 
 }
 
 function failingFinding(job: JobSummary): Finding {
-  const next = job.retry_at === null ? '' : `, next try ${relative(new Date(job.retry_at), now.value)}`;
   return {
     key: `failing ${job.id}`,
     tone: 'bad',
     text: (
       <a href={formatRoute(['queue'])}>
         {job.table_name}, {job.partition_label}: {plural(job.attempts, 'failed attempt')}
-        {next}. {job.error}
+        {job.retry_at !== null && (
+          <>
+            , next try <Ago at={job.retry_at} />
+          </>
+        )}
+        . {job.error}
       </a>
     ),
   };
@@ -111,7 +115,11 @@ function statusFindings(status: DeciderStatus): Finding[] {
   const present = (status.actors['working'] ?? 0) + (status.actors['idle'] ?? 0);
   const waiting = status.queue.depth['queued'] ?? 0;
   if (present === 0 && waiting > 0) {
-    const text = <a href={formatRoute(['actors'])}>No actor takes jobs, and {plural(waiting, 'job')} wait.</a>;
+    const text = (
+      <a href={formatRoute(['actors'])}>
+        No actor takes jobs, and {plural(waiting, 'job')} {waiting === 1 ? 'waits' : 'wait'}.
+      </a>
+    );
     found.push({ key: 'no actor', tone: 'bad', text });
   }
   for (const one of status.failing_tasks) {
@@ -127,7 +135,7 @@ function statusFindings(status: DeciderStatus): Finding[] {
     found.push({ key: 'defaults', tone: 'warn', text });
   }
   if (status.backlog.oldest_wait_s > STALE_BACKLOG_S) {
-    const text = `${plural(status.backlog.tables_waiting, 'table')} wait to be read, the first for ${duration(status.backlog.oldest_wait_s)}.`;
+    const text = `${plural(status.backlog.tables_waiting, 'table')} to be read, the first for ${duration(status.backlog.oldest_wait_s)}.`;
     found.push({ key: 'backlog', tone: 'warn', text });
   }
   return found;

@@ -29,7 +29,8 @@ export function useHistory(hours: number): Resource<FleetHistoryView> {
 
 export function HistoryCharts() {
   const [hours, setHours] = useState<number>(24);
-  const points = useHistory(hours).data?.points ?? [];
+  const { data } = useHistory(hours);
+  const points = data?.points ?? [];
   const times = points.map(one => Date.parse(one.at ?? '') / 1000);
   const range = (
     <select aria-label="Range" value={hours} onChange={event => setHours(Number(event.currentTarget.value))}>
@@ -43,7 +44,11 @@ export function HistoryCharts() {
   if (points.length < 2) {
     return (
       <Card title="History" note={range}>
-        <Empty>Two samples, a minute apart, are the beginning of a chart.</Empty>
+        {data === undefined ? (
+          <p class="loading">Loading…</p>
+        ) : (
+          <Empty>Two samples, a minute apart, are the beginning of a chart.</Empty>
+        )}
       </Card>
     );
   }

@@ -12,7 +12,7 @@ import { JobCards } from './job-cards';
 import { NextJobs } from './next-jobs';
 import { QueuedJobs } from './queued-jobs';
 import { RecentRuns } from './recent-runs';
-import { Tenants } from './tenants';
+import { TableShares, Tenants } from './share-list';
 
 const NEXT = 20;
 const SHOWN = 50;
@@ -44,6 +44,7 @@ export function QueueView() {
           </>
         )}
       </Loaded>
+      <TableShares />
       <Jobs title="Delayed" stage="delayed" empty="No job waits for a retry or for others of its table." />
       <Jobs title="Quarantined" stage="quarantined" empty="No job is quarantined." />
       <QueuedJobs />

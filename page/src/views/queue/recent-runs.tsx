@@ -9,8 +9,16 @@ import { Ago, Bytes, Count } from '../../parts/values';
 
 const COLUMNS: Column<JobSummary>[] = [
   { head: 'Ended', show: run => <Ago at={run.finished_at} /> },
-  { head: 'Table', show: run => <a href={formatRoute(['tables', run.table_name])}>{run.table_name}</a> },
-  { head: 'Partition', kind: 'text', show: run => run.partition_label },
+  {
+    head: 'Table',
+    kind: 'text',
+    show: run => (
+      <>
+        <a href={formatRoute(['tables', run.table_name])}>{run.table_name}</a>
+        <span class="note block">{run.partition_label}</span>
+      </>
+    ),
+  },
   { head: 'Result', show: run => <Badge state={run.result} title={run.error} /> },
   { head: 'Files replaced', place: 'right wide-only', show: run => <Count value={run.measured['files_replaced']} /> },
   { head: 'Bytes', place: 'right wide-only', show: run => <Bytes value={run.measured['bytes']} /> },

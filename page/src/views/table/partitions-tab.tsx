@@ -108,7 +108,7 @@ function Partition({ table, partition }: { table: TableStatus; partition: Partit
           <Bytes value={layout.bytes} />
         </Figure>
         <Figure label="To gain">
-          <Compactness files={layout.files} needed={layout.files_needed} excess={layout.excess_ratio} long />
+          <Compactness files={layout.files} needed={layout.files_needed} excess={layout.excess_ratio} />
         </Figure>
         <Figure label="Deleted rows" note={`in ${plural(layout.deletion_vector_files, 'file')}`}>
           <Count value={layout.deleted_rows} />

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { api, read } from '../../api/client';
 import type { PolicyValue, TableStatus } from '../../api/schema';
 import { mayOperate } from '../../api/session';
-import { bytes, exact } from '../../format/numbers';
+import { bytes, exact, plural } from '../../format/numbers';
 import { duration } from '../../format/times';
 import { useAction } from '../../parts/action';
 import { Badge } from '../../parts/badge';
@@ -34,7 +34,8 @@ const COLUMNS: Column<PolicyValue>[] = [
 
 export function PolicyTab({ table, reload }: { table: TableStatus; reload: () => void }) {
   const { policy } = table;
-  const values = [...policy.values].sort((a, b) => Number(a.source === LOCAL) - Number(b.source === LOCAL));
+  const defaults = policy.values.filter(one => one.source === LOCAL);
+  const others = policy.values.filter(one => one.source !== LOCAL);
   return (
     <>
       {policy.issues.map(issue => (
@@ -50,17 +51,27 @@ export function PolicyTab({ table, reload }: { table: TableStatus; reload: () =>
       ))}
       <div class="columns policy">
         <Card title="Policy in effect" note={`digest ${policy.version}`}>
-          <List
-            label="Policy in effect"
-            rows={values}
-            keyOf={one => one.property}
-            columns={COLUMNS}
-            rowClass={one => (one.source === LOCAL ? 'faint' : '')}
-          />
+          {others.length > 0 && <Values label="Values that are set" values={others} />}
+          <details open={others.length === 0}>
+            <summary>{plural(defaults.length, 'default')}</summary>
+            <Values label="Defaults" values={defaults} />
+          </details>
         </Card>
         <Overrides table={table} reload={reload} />
       </div>
     </>
+  );
+}
+
+function Values({ label, values }: { label: string; values: readonly PolicyValue[] }) {
+  return (
+    <List
+      label={label}
+      rows={values}
+      keyOf={one => one.property}
+      columns={COLUMNS}
+      rowClass={one => (one.source === LOCAL ? 'faint' : '')}
+    />
   );
 }
 
@@ -74,7 +85,7 @@ function SetBy({ one }: { one: PolicyValue }) {
 }
 
 function valueText({ value, unit }: PolicyValue): string {
-  if (value === null) return 'off';
+  if (value === null || value === '') return unit === '' ? 'none' : 'off';
   if (typeof value === 'number') {
     if (unit === 'bytes') return bytes(value);
     if (unit === 'seconds') return duration(value);

@@ -88,9 +88,16 @@ function Whereabouts({ table }: { table: TableStatus }) {
         {table.location}
       </span>{' '}
       · tenant <a href={formatRoute(['tables'], { tenant: table.tenant })}>{table.tenant}</a>{' '}
-      {table.paused && <Badge state="paused" />} {!isEnabled(table) && <Badge state="disabled" />}
+      <Badge state={conditionOf(table)} />
     </>
   );
+}
+
+/** Its condition; what a person has just switched is known at once, and the condition a moment later. */
+function conditionOf(table: TableStatus): string {
+  if (table.paused) return 'paused';
+  if (!isEnabled(table)) return 'disabled';
+  return table.condition === 'paused' || table.condition === 'disabled' ? 'running' : table.condition;
 }
 
 export function isEnabled(table: TableStatus): boolean {
@@ -136,7 +143,7 @@ function TableFigures({ table }: { table: TableStatus }) {
         <Bytes value={layout.bytes} />
       </Figure>
       <Figure label="To gain" note={<Backlog table={table} />}>
-        <Compactness files={layout.files} needed={layout.files_needed} excess={layout.excess_ratio} long />
+        <Compactness files={layout.files} needed={layout.files_needed} excess={layout.excess_ratio} />
       </Figure>
       <Figure label="Partitions" note={`${count(table.eligible_partitions)} eligible for a rewrite`}>
         <Count value={table.partitions} />

@@ -18,9 +18,6 @@ const QUERIES_PER_HOUR = 10;
 /** Commits that are replayed at most. */
 const COMMITS = 1_000;
 
-/** A history that is shorter recommends nothing: what a table does in an hour, it may not do at night. */
-const DAY_S = 86_400;
-
 export function WhatIfTab({ table, reload }: { table: TableStatus; reload: () => void }) {
   const [text, setText] = useState('');
   const [queries, setQueries] = useState<number>(QUERIES_PER_HOUR);
@@ -94,12 +91,11 @@ export function WhatIfTab({ table, reload }: { table: TableStatus; reload: () =>
 
 function Answer({ answer, table, reload }: { answer: WhatIfResponse; table: TableStatus; reload: () => void }) {
   const { recommendation, custom } = answer;
-  const isLong = answer.span_s >= DAY_S;
-  const proposed = custom?.properties ?? (recommendation.is_change && isLong ? recommendation.properties : {});
+  const proposed = custom?.properties ?? recommendation.properties;
   return (
     <>
       <Card title="Recommendation" note={`${plural(answer.commits, 'commit')} over ${duration(answer.span_s)}`}>
-        <p>{isLong ? recommendation.message : 'The history is shorter than a day: too little for a recommendation.'}</p>
+        <p>{recommendation.message}</p>
         {Object.keys(proposed).length > 0 && (
           <>
             <pre class="block">{formatProperties(proposed)}</pre>

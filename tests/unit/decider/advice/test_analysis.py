@@ -1,5 +1,6 @@
 """Advice: the best setting is found where one is known, promises what is gained, and is silent where nothing is."""
 
+import random
 from dataclasses import replace
 from functools import cache
 
@@ -17,6 +18,7 @@ from decider.advice.analysis import (
 from decider.state.effective_policy import EffectivePolicy, resolve_unregistered
 from decider.store.tables.advice_records import Advice, AdviceStatus
 from decider.whatif.comparison import CostModel
+from decider.whatif.examination import examine
 from decider.whatif.simulator import replay_lakewright
 from decider.whatif.storage import StorageStep
 from decider.whatif.trace import CommitTrace
@@ -25,7 +27,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import GIB, MIB, Policy, apply
 from shared.policy.properties import as_properties, read_settings
 from shared.refusals import Refusal, RefusalCode
-from shared.table import Commit, DataFile, TableId, TableMetadata
+from shared.table import Commit, DataFile, RemovedFile, TableId, TableMetadata
 
 HOUR_MS = 3_600_000
 PRICES = CostModel()
@@ -65,7 +67,7 @@ def test_a_table_that_is_off_and_read_is_advised_to_be_on_with_the_figures() -> 
     assert found.proof.advised.files_mean < found.proof.current.files_mean
     assert found.proof.saved_share >= MIN_SAVED_SHARE
     whole = 1 - found.proof.advised.cost_s / found.proof.current.cost_s
-    assert found.proof.saved_share == min(whole, found.proof.newer_share)
+    assert found.proof.saved_share == min(whole, found.proof.half_share)
     assert found.proof.saved_s_per_day == pytest.approx(
         found.proof.current.cost_s * found.proof.saved_share / found.proof.hours * 24
     )
@@ -93,26 +95,41 @@ def test_nothing_is_advised_on_little_ground(history: TableTrace) -> None:
     assert advised(history, in_force(enabled="false" if history.refusal else "true")) is None
 
 
-def test_what_would_not_have_paid_lately_is_not_advised() -> None:
-    """A load of the past, since which the table gets full files: its files are merged, or gone, long ago."""
-    small = trace(200).history.commits
-    day_ms = small[-1].timestamp_ms
-    gone = tuple(file for commit in small for file in commit.added)
-    full = [Commit(200, day_ms + 1, "WRITE", ()), *trace(200, GIB).history.commits[1:]]
-    later = tuple(
-        replace(
-            one,
-            version=200 + n,
-            timestamp_ms=day_ms + one.timestamp_ms + 1,
-            added=tuple(replace(file, path=f"g{n}") for file in one.added),
-        )
-        for n, one in enumerate(full)
-    )
-    from shared.table import RemovedFile
+def in_halves(*sizes: int) -> CommitTrace:
+    """Two hundred commits of each size, the files of a half removed when the next one begins."""
+    made: list[Commit] = []
+    for half, size in enumerate(sizes):
+        gone = tuple(RemovedFile(file.path) for commit in made[-200:] for file in commit.added)
+        start_ms = made[-1].timestamp_ms + 1 if made else 0
+        for n, one in enumerate(trace(200, size).history.commits):
+            added = tuple(replace(file, path=f"{half}-{n}") for file in one.added)
+            found = Commit(len(made), start_ms + one.timestamp_ms, "WRITE", added, removed=gone if n == 0 else ())
+            made.append(found)
+    return CommitTrace((), tuple(made))
 
-    removal = replace(later[0], timestamp_ms=day_ms + 1, removed=tuple(RemovedFile(file.path) for file in gone))
-    history = CommitTrace((), (*small, removal, *later[1:]))
-    assert advised(replace(trace(COMMITS), history=history), in_force(enabled="false")) is None
+
+@pytest.mark.parametrize(
+    "sizes", [pytest.param((MIB, GIB), id="no longer"), pytest.param((GIB, MIB), id="for some days only")]
+)
+def test_what_would_have_paid_in_one_half_only_is_not_advised(sizes: tuple[int, int]) -> None:
+    """A load of small files, before or after one of full files, for which no change of policy pays."""
+    assert advised(replace(trace(COMMITS), history=in_halves(*sizes)), in_force(enabled="false")) is None
+    assert advised(replace(trace(COMMITS), history=in_halves(MIB, MIB)), in_force(enabled="false")) is not None
+
+
+def test_of_a_hundred_random_short_histories_nothing_is_advised() -> None:
+    dice = random.Random(11)
+    for number in range(100):
+        commits = dice.randrange(2, 60)
+        every_ms = dice.randrange(50, 23 * HOUR_MS // commits)
+        found = trace(commits, dice.choice([1 << 12, MIB, 100 * MIB]), every_ms)
+        policy = in_force(enabled=dice.choice(["true", "false"]))
+        assert advised(found, policy) is None
+        if number % 10 == 0:
+            replayed = examine(found, policy, PRICES).recommendation
+            assert (replayed.is_change, replayed.properties) == (False, {})
+    minutes = examine(trace(COMMITS, every_ms=1_000), in_force(enabled="false"), PRICES).recommendation
+    assert "shorter than 24 hours" in minutes.message
 
 
 def test_the_time_without_commits_counts_and_is_bounded() -> None:

@@ -136,6 +136,7 @@ def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:
     assert "includes files that arrive before the job runs" not in learned.message
     assert "; it includes files that arrive before the job runs" in replace(learned, calibration=Calibration(1)).message
     assert "The small files hold 2 MiB; the target is 8 MiB." in message(MIB, MIB)
+    assert "The small files hold 5 KiB; the target is 8 MiB." in message(2 << 10, 3 << 10)
     assert "% of the target; 15.0% are tolerated." in message(MIB, MIB, *[9 * MIB] * 200)
 
 

@@ -101,11 +101,24 @@ def test_a_registration_that_came_to_contradict_the_defaults_does_not_stop_the_t
     assert found.issues
 
 
-@pytest.mark.parametrize(("group", "enabled"), [("default", True), ("any", True), ("nightly", False)])
-def test_a_table_of_another_group_is_left_alone_and_says_so(group: str, enabled: bool) -> None:
-    found = PolicyDefaults(DEFAULT, queue="default").resolve(TABLE, {"lakewright.queue": group}, {}, LogStatus())
-    assert found.policy.enabled is enabled
-    assert [("nightly" in note) for note in found.notes] == ([] if enabled else [True])
+@pytest.mark.parametrize(
+    ("stated", "queue"),
+    [({}, "default"), ({"lakewright.queue": "nightly"}, "nightly"), ({"self-optimizing.group": "hot"}, "hot")],
+)
+def test_a_table_belongs_to_exactly_one_queue_and_the_others_say_why_they_leave_it_alone(
+    stated: dict[str, str], queue: str
+) -> None:
+    for served in ("default", "nightly", "hot"):
+        found = PolicyDefaults(DEFAULT, queue=served).resolve(TABLE, stated, {}, LogStatus())
+        assert found.policy.enabled is (served == queue)
+        assert [f"queue {queue!r}" in note and f"queue={served}" in note for note in found.notes] == (
+            [] if served == queue else [True]
+        )
+
+
+def test_deciders_of_a_queue_can_take_all_tables_that_name_none() -> None:
+    found = PolicyDefaults(replace(DEFAULT, queue="nightly"), queue="nightly").resolve(TABLE, {}, {}, LogStatus())
+    assert (found.policy.enabled, found.notes) == (True, ())
 
 
 @pytest.mark.parametrize("stated", [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "1"}])

@@ -4,7 +4,9 @@ import io
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from threading import Event
 
 import pytest
 from rich.console import Console
@@ -15,10 +17,12 @@ from services.demo.demo_run import DemoRun, waiting_text
 from services.demo.processes import end_process
 from services.demo.report import figures, show
 from services.demo.row_checksum import Fingerprint
+from services.demo.view import DemoSnapshot
 from shared.policy.policy import Policy
 from tests.support.time_limits import scaled
 
-RESULT = figures(CommitLogSums(), Policy(), {}, Fingerprint(), Fingerprint())
+AT_THE_END = DemoSnapshot({}, running=0, waiting=0, backlog=0, version=1, files_needed=9)
+RESULT = figures(CommitLogSums(), Policy(), AT_THE_END, Fingerprint(), Fingerprint())
 
 
 def test_titles_of_its_tables_are_never_broken() -> None:
@@ -37,10 +41,31 @@ def test_the_wait_shows_how_long_it_has_lasted() -> None:
 def test_it_says_that_its_folder_is_deleted_and_how_to_keep_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_kept: bool
 ) -> None:
-    monkeypatch.setattr(DemoRun, "run", lambda _self: RESULT)
+    monkeypatch.setattr(DemoRun, "run", lambda _self: nullcontext(RESULT))
     monkeypatch.setattr(sys, "argv", ["demo", *(["--keep", str(tmp_path)] if is_kept else [])])
     assert demo.main() == 0
-    assert ("--keep DIR" in capsys.readouterr().out) is not is_kept
+    printed = capsys.readouterr().out
+    assert ("--keep DIR" in printed) is not is_kept
+    assert "lakewright optimize LOCATION --dry-run" in printed
+
+
+def test_it_says_what_an_idle_compaction_will_still_merge() -> None:
+    output = io.StringIO()
+    for files, lines in ((9, 0), (31, 1)):
+        show(Console(file=output, width=80), {**RESULT, "files_after": files})
+        assert output.getvalue().count("9 files would do") == lines
+
+
+def test_the_page_stays_until_it_is_ended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Ended(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(DemoRun, "run", lambda _self: nullcontext(RESULT))
+    monkeypatch.setattr(demo, "Event", Ended)
+    monkeypatch.setattr(sys, "argv", ["demo", "--stay"])
+    assert demo.main() == 0
+    assert "The page stays at http://127.0.0.1:" in capsys.readouterr().out
 
 
 PROGRAM = "import signal, sys, time; signal.signal(signal.SIGTERM, {}); print('up', flush=True); time.sleep(600)"

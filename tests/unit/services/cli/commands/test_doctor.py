@@ -136,9 +136,9 @@ def test_an_actor_that_died_or_is_silent_is_named_beside_those_that_take_jobs() 
     assert (finding.status, finding.what) == (
         FindingLevel.WARN, "1 actor with 2 slots: actor-idle; actor-died died: no memory",
     )  # fmt: skip
-    finding = decider.check_actors(actors("idle", age_s=16), "here")
+    finding = decider.check_actors(actors("idle", age_s=11), "here")
     assert finding.status is FindingLevel.WARN
-    assert "actor-idle sent no heartbeat for 16.0 s" in finding.what
+    assert "actor-idle sent no heartbeat for 11.0 s" in finding.what
 
 
 def test_a_wrong_url_is_a_finding_too() -> None:
@@ -173,6 +173,15 @@ def test_jobs_that_no_actor_can_run_are_a_finding_each() -> None:
     assert finding.status is FindingLevel.WARN
     assert finding.what == "3 jobs cannot run: no actor can do iceberg/compact"
     assert "iceberg/compact" in finding.action
+
+
+def test_tables_that_fail_or_have_invalid_properties_are_named_and_the_others_counted() -> None:
+    rows = {"rows": [{"name": "sales.orders", "refusal": None}], "matching": 3}
+    named, more = decider.check_tables(rows, "invalid_properties", "here")
+    assert (named.check, named.what) == ("invalid properties", "sales.orders")
+    assert (more.what, more.action) == ("2 more", "lakewright tables list --state invalid-properties")
+    assert "lakewright tables show sales.orders" in named.action
+    assert decider.check_tables({"rows": [], "matching": 0}, "failing", "here") == []
 
 
 def test_refused_files_are_named_with_table_partition_file_and_remedy_and_the_others_counted() -> None:

@@ -1,31 +1,24 @@
-// Shares of tenants: what each uses of the slots against its quota, what waits, and its weight.
+// Shares of tenants and tables: what each uses of the slots and of its quota, what waits, and its weight.
 import { useState } from 'preact/hooks';
 import { api, read } from '../../api/client';
 import type { QueueView } from '../../api/schema';
 import { mayAdminister, mayOperate } from '../../api/session';
+import { never, useResource } from '../../api/use-resource';
 import { percent } from '../../format/numbers';
 import { duration } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Action, useAction } from '../../parts/action';
 import { Badge } from '../../parts/badge';
 import { Dialog } from '../../parts/dialog';
-import { Card, Empty } from '../../parts/frame';
+import { Card, Empty, Loaded } from '../../parts/frame';
 import { ACTIONS, type Column, List } from '../../parts/list';
 import { Count, Meter } from '../../parts/values';
-import { parseLimit, quotaShare, type TenantShare, tenantShares } from './tenant-shares';
+import { OVERSOLD, parseLimit, type Share, sharesOf } from './shares';
 
-const COLUMNS: Column<TenantShare>[] = [
-  {
-    head: 'Tenant',
-    show: one => (
-      <>
-        <a href={formatRoute(['tables'], { tenant: one.name })}>{one.name}</a>{' '}
-        {one.isPaused && <Badge state="paused" />}
-      </>
-    ),
-  },
+const COLUMNS: Column<Share>[] = [
   { head: 'Slot time', show: one => <Used share={one} /> },
-  { head: 'Waiting', place: 'right', show: one => <Count value={one.waiting} /> },
+  { head: 'Of quota', show: one => <OfQuota share={one} /> },
+  { head: 'Waiting', place: 'right wide-only', show: one => <Count value={one.waiting} /> },
   {
     head: 'Oldest',
     place: 'right wide-only',
@@ -42,44 +35,100 @@ const COLUMNS: Column<TenantShare>[] = [
 ];
 
 export function Tenants({ queue, reload }: { queue: QueueView; reload: () => void }) {
-  const tenants = tenantShares(queue);
-  const actions: Column<TenantShare> = {
-    head: ACTIONS,
-    place: 'right',
-    show: one => <TenantActions share={one} reload={reload} />,
-  };
   return (
     <Card title="Tenants" note={`slot time used in the last ${duration(queue.occupancy_window_s)}`}>
-      {tenants.length === 0 ? (
-        <Empty>No tenant has jobs.</Empty>
+      <ShareList title="Tenant" shares={sharesOf('tenant', queue)} reload={reload} />
+    </Card>
+  );
+}
+
+/** Slot time by table, read on demand: there may be very many. */
+export function TableShares() {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Card title="Tables by slot time" note="those with jobs, a weight, a limit or a quota">
+      {isOpen ? (
+        <ReadShares />
       ) : (
-        <List
-          label="Tenants"
-          rows={tenants}
-          keyOf={one => one.name}
-          columns={mayOperate.value ? [...COLUMNS, actions] : COLUMNS}
-        />
+        <button type="button" onClick={() => setOpen(true)}>
+          Show them
+        </button>
       )}
     </Card>
   );
 }
 
-function Used({ share }: { share: TenantShare }) {
+/** Tables that are listed, those that used most of their quota first. */
+const TABLES_SHOWN = 100;
+
+function ReadShares() {
+  const queue = useResource(
+    'table shares',
+    signal => read(api.GET('/v1/queue', { params: { query: { next_claims: 1, by_table: true } }, signal })),
+    never,
+  );
+  return (
+    <Loaded of={queue}>
+      {found => {
+        const shares = sharesOf('table', found).sort(
+          (a, b) => (b.ofQuota ?? 0) - (a.ofQuota ?? 0) || (b.used ?? 0) - (a.used ?? 0),
+        );
+        return <ShareList title="Table" shares={shares.slice(0, TABLES_SHOWN)} reload={queue.reload} />;
+      }}
+    </Loaded>
+  );
+}
+
+function ShareList({ title, shares, reload }: { title: string; shares: readonly Share[]; reload: () => void }) {
+  if (shares.length === 0) return <Empty>{`No ${title.toLowerCase()} has jobs, a weight or a limit.`}</Empty>;
+  const name: Column<Share> = { head: title, show: one => <Name share={one} /> };
+  const actions: Column<Share> = {
+    head: ACTIONS,
+    place: 'right',
+    show: one => <ShareActions share={one} reload={reload} />,
+  };
+  return (
+    <List
+      label={`${title}s`}
+      rows={shares}
+      keyOf={one => one.id}
+      columns={[name, ...COLUMNS, ...(mayOperate.value ? [actions] : [])]}
+    />
+  );
+}
+
+function Name({ share }: { share: Share }) {
+  const to =
+    share.scope === 'tenant' ? formatRoute(['tables'], { tenant: share.id }) : formatRoute(['tables', share.id]);
+  return (
+    <>
+      <a href={to}>{share.name}</a> {share.isPaused && <Badge state="paused" />}
+    </>
+  );
+}
+
+function Used({ share }: { share: Share }) {
   if (share.used === undefined) return <span class="missing">–</span>;
-  const quota = quotaShare(share.limit);
-  const isAtQuota = quota !== undefined && share.used >= quota;
-  const label = quota === undefined ? percent(share.used) : `${percent(share.used)} of ${percent(quota)}`;
   return (
     <span class="metered">
-      <Meter value={quota === undefined ? share.used : share.used / quota} tone={isAtQuota ? 'poor' : 'busy'} />
-      <span class="number">{label}</span>
+      <Meter value={share.used} tone="busy" />
+      <span class="number">{percent(share.used)}</span>
     </span>
   );
 }
 
-function TenantActions({ share, reload }: { share: TenantShare; reload: () => void }) {
+function OfQuota({ share }: { share: Share }) {
+  if (share.ofQuota === undefined) return <span class="missing">–</span>;
+  return (
+    <>
+      <span class="number">{percent(share.ofQuota)}</span> {share.ofQuota > OVERSOLD && <Badge state="oversold" />}
+    </>
+  );
+}
+
+function ShareActions({ share, reload }: { share: Share; reload: () => void }) {
   const [isOpen, setOpen] = useState(false);
-  const body = { scope: 'tenant', name: share.name } as const;
+  const body = { scope: share.scope, name: share.id } as const;
   return (
     <span class="job-actions">
       {share.isPaused ? (
@@ -109,12 +158,12 @@ function TenantActions({ share, reload }: { share: TenantShare; reload: () => vo
   );
 }
 
-function WeightDialog({ share, reload, close }: { share: TenantShare; reload: () => void; close: () => void }) {
+function WeightDialog({ share, reload, close }: { share: Share; reload: () => void; close: () => void }) {
   const [weight, setWeight] = useState(String(share.weight));
   const [limit, setLimit] = useState(share.limit);
   const [isRunning, start] = useAction(
     async () => {
-      const body = { scope: 'tenant', name: share.name, weight: Number(weight), ...parseLimit(limit) } as const;
+      const body = { scope: share.scope, name: share.id, weight: Number(weight), ...parseLimit(limit) } as const;
       return (await read(api.PUT('/v1/queue/weights', { body }))).message;
     },
     () => {
@@ -131,7 +180,7 @@ function WeightDialog({ share, reload, close }: { share: TenantShare; reload: ()
         }}
       >
         <label class="field">
-          <span>Weight, 0.01 to 100: its share relative to other tenants</span>
+          <span>Weight, 0.01 to 100: its share relative to others</span>
           <input
             type="number"
             min={0.01}
