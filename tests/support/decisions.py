@@ -136,7 +136,8 @@ def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Dec
     else:
         source = _LATER_SOURCES.get(record.reason, TriggerSource.TIMER)
         is_due = record.reason is Reason.DELETE_COUNT_REACHED
-        trigger = Trigger(record.version, source, record.rewrite_kind, record.purgeable, is_deletes_due=is_due)
+        purgeable = record.purgeable if source is TriggerSource.REQUEST else 0
+        trigger = Trigger(record.version, source, record.rewrite_kind, purgeable, is_deletes_due=is_due)
     return evaluate(context, record.partition, record.state, trigger, actions.of(record.action))
 
 
