@@ -19,13 +19,14 @@ from decider.decide.table_action import TableAction, evaluate_table, table_timer
 from shared.errors import Difference, InvalidInput
 from shared.index.signal import IndexSignal
 from shared.jobs.payload import JobPayload
+from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.eligibility import Reason
 from shared.layout.key_runs import KeyRuns
 from shared.layout.removals import Removals
 from shared.partition_refusals import FIRST_HOLD, NOTHING
 from shared.partitions import WHOLE_TABLE
-from shared.policy.policy import DmlPolicy, Policy, Priority, RowGroupCopy
+from shared.policy.policy import ClusterMode, DmlPolicy, Policy, Priority, RowGroupCopy
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import Band
 from tests.support.decisions import context_of, contradictions
@@ -45,10 +46,11 @@ POLICIES = st.builds(
     orphans_every_s=st.sampled_from([None, 86_400]),
     retain_s=st.sampled_from([None, 20 * 86_400]),
     checkpoint_every=st.sampled_from([None, 100]),
-    cluster=st.booleans(),
+    cluster=st.sampled_from(ClusterMode),
     index=st.booleans(),
     dml_policy=st.sampled_from(DmlPolicy),
 )
+CLUSTERED = st.builds(ClusteredFiles, st.integers(0, 2_000), st.integers(0, 2**40), st.integers(0, 2**40))
 SIGNALS = st.builds(
     TableSignals,
     st.integers(0, 10**6),
@@ -56,7 +58,8 @@ SIGNALS = st.builds(
     st.sampled_from([None, -1, 0, 17]),
     st.just(0),
     st.builds(KeyRuns, st.integers(-1, 9), st.integers(-1, 9), st.sampled_from([0, NOW_MS // 2, NOW_MS])),
-    st.none() | st.builds(ClusteredFiles, st.integers(0, 2_000), st.integers(0, 2**40), st.integers(0, 2**40)),
+    st.none() | CLUSTERED,
+    st.none() | st.builds(CellFiles, CLUSTERED, st.integers(0, 2**40)),
     st.none() | st.builds(IndexSignal, *[st.integers(0, 9)] * 7, st.sampled_from(["", "no revision 9."])),
 )
 TRIGGERS = st.builds(

@@ -184,7 +184,7 @@ def test_a_catalog_that_is_overloaded_is_asked_again(
 def test_a_table_that_is_no_table_is_not_registered(named: LiveDecider) -> None:
     answer = named.post("/v1/tables", {"location": "catalog://unity/main/sales/none", "wait_s": 20})
     assert answer.status_code == 422
-    assert "TABLE_NOT_FOUND" in answer.text
+    assert "there is no table at catalog://unity/main/sales/none" in answer.text
 
 
 @pytest.mark.usefixtures("orders")
