@@ -52,19 +52,21 @@ class ClusterRequest(TableRequest):
 
     async def preview(self, table: "RequestedTable") -> ClusterDryRun:
         """Count what a run would rewrite now."""
-        in_cells = table.policy.has_cells
-        files = ClusteredFiles.of(
-            (file.size_bytes, (CELL_TAG if in_cells else CUBE_TAG) in file.tags) for file in table.files
-        )
+        policy = table.policy
+        tag = CELL_TAG if policy.has_cells else CUBE_TAG
+        files = ClusteredFiles.of((file.size_bytes, tag in file.tags) for file in table.files)
         if table.refusal is None:
             _require_clustered(table)
-        cells = CellFiles(files)
-        need = (cells if in_cells else files).need(table.policy)
-        rewritten_bytes = cells.rewritten_bytes(table.policy) if in_cells else files.rewritten_bytes
+        if policy.has_cells:
+            cells = CellFiles(files)
+            need, rewritten_bytes = cells.need(policy), cells.rewritten_bytes(policy)
+            are, more = "new", " at most, and what the last one left"
+        else:
+            need, rewritten_bytes = files.need(policy), files.rewritten_bytes
+            are, more = "not clustered", ""
         message = (
-            f"{counted(files.unclustered_files, 'file')} with {files.unclustered_bytes} bytes are "
-            f"{'new' if in_cells else 'not clustered'}; a run would rewrite {rewritten_bytes} bytes"
-            f"{' at most, and what the last one left' if in_cells else ''}."
+            f"{counted(files.unclustered_files, 'file')} with {files.unclustered_bytes} bytes are {are}; a run would "
+            f"rewrite {rewritten_bytes} bytes{more}."
         )
         return ClusterDryRun(
             table.version,

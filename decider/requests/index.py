@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from decider.requests.table_request import RequestedJob, TableRequest, option
 from shared.errors import InvalidInput
+from shared.formats.qbeast.options import rewrites_whole_on_request
 from shared.jobs.index_options import IndexJobOptions
 from shared.jobs.payload import INDEX
-from shared.policy.names import REVISION_REWRITE
 
 if TYPE_CHECKING:
     from decider.requests.requested_table import RequestedTable
@@ -38,6 +38,7 @@ class IndexRequest(TableRequest):
             return []
         if not table.policy.traits.is_indexed:
             raise InvalidInput(f"the table {table.ref.name} has no Qbeast index", field="table")
-        own = table.metadata.configuration.get(REVISION_REWRITE, "").strip().lower() == "true"
-        whole = own if self.revision_rewrite is None else self.revision_rewrite
+        whole = self.revision_rewrite
+        if whole is None:
+            whole = rewrites_whole_on_request(table.metadata.configuration)
         return [(INDEX, IndexJobOptions(self.revision, self.bytes_per_iter, whole))]

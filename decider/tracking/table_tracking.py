@@ -5,7 +5,7 @@ if no other did; so lost, doubled, reordered and forged events change nothing bu
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -29,6 +29,7 @@ from decider.store.tables.table_state import COUNTS_KEPT, TableState, TableState
 from decider.tracking.commit_batch import CommitBatch
 from decider.tracking.drift_check import DriftCheck
 from decider.tracking.followed_table import FollowedTable
+from decider.tracking.late_events import commits_after
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared import tracing
@@ -162,7 +163,7 @@ class TableTracking:
             *(self._table, policy, cursor.metadata, self._parts.actions, self._parts.recent), cursor.commit_ms
         )
         last, is_end = cursor, False
-        async with aclosing(self._commits_after(cursor, hinted)) as commits:
+        async with aclosing(commits_after(self._reader, cursor, hinted, self._parts.now_ms)) as commits:
             async for commit in commits:
                 folded = fold(commit, last.metadata, batch.policy, batch.files)
                 heat, aborts = last.contention.after_commit(commit, folded.changes, self._parts.now_ms())
@@ -188,23 +189,6 @@ class TableTracking:
             is_reached = is_end if hinted is None else hinted <= last.version
             is_caught_up = is_reached and last.metadata is cursor.metadata
             return await self._ingest(cursor, last, batch, is_caught_up=is_caught_up)
-
-    async def _commits_after(self, cursor: TableState, hinted: int | None) -> AsyncGenerator[Commit, None]:
-        """Yield the commits up to the hinted one, and those after it as well if the hint is late.
-
-        If as much time has passed as between two commits, the next one is there, as a rule: to read it now costs no
-        more than to read it for its own event, and no decision rests on files that are gone.
-        """
-        last: Commit | None = None
-        async with aclosing(self._reader.changes(cursor.position, cursor.metadata, until=hinted)) as commits:
-            async for last in commits:
-                yield last
-        every_ms = cursor.pace.every_ms
-        if hinted is None or last is None or not every_ms or self._parts.now_ms() - last.timestamp_ms <= every_ms:
-            return
-        async with aclosing(self._reader.changes(last.position, last.metadata or cursor.metadata)) as commits:
-            async for commit in commits:
-                yield commit
 
     async def _limit(self, cursor: TableState, limits: str) -> _TrackStep:
         """Set the table's limits in the queue by its policy; for these, nothing is counted again."""

@@ -91,7 +91,7 @@ def set_limit(queue: str, scope: Scope, name: str, limit: SlotLimit | SlotQuota 
 
 
 def set_window(queue: str, table: str, window: str, *, expected: str = "") -> Command[bool]:
-    """Set the work window of a table, as `work_windows.window_text` writes it; empty for none.
+    """Set the work window of a table, as `HeldWork.in_queue` writes it; empty for none.
 
     expected: window that the table must have for a change; empty for any. Returns whether it was set.
     """

@@ -189,7 +189,7 @@ def refusing_tables(queue: str) -> str:
 
 
 def work_windows(queue: str) -> str:
-    """Hash: table to its work window, as `work_windows.window_text` writes it; none is absent."""
+    """Hash: table to its work window, as `HeldWork.in_queue` writes it; none is absent."""
     return prefix(queue) + "windows"
 
 

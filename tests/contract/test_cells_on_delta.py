@@ -1,6 +1,7 @@
 """Tables in cells on real Delta: rows stay as they are, runs are bounded, and others leave our files alone."""
 
 import pytest
+from deltalake import DeltaTable
 
 from actor.formats.delta.cell_columns import CellColumn
 from shared.errors import Corrupt, RefusedFiles
@@ -8,6 +9,7 @@ from shared.refusals import RefusalReason
 from tests.support.cells_table import POLICY, CellsTable
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import newest
+from tests.support.duckdb_extensions import scan
 from tests.support.local_vacuum import Control
 
 pytestmark = pytest.mark.spark
@@ -144,3 +146,14 @@ def test_what_others_delete_during_a_run_has_it_planned_again(lab: DeltaLab) -> 
     assert done.commits == (version + 3,)
     assert expected == [table.digest()]
     assert done.figures["files_written"] == len(table.ours())
+
+
+def test_other_engines_read_the_values_that_a_run_wrote(lab: DeltaLab) -> None:
+    """DuckDB and deltalake; neither writes to tables with CLUSTER BY."""
+    table = CellsTable(lab, NUMBERS, ("a", "b"))
+    table.insert(3000, RANDOM.format(seed=1), files=6)
+    rows = sorted(map(tuple, lab.sql(f"SELECT a, b, t FROM {table.name}")))
+    assert table.run(force=True).commits
+    by_deltalake = DeltaTable(str(table.path)).to_pyarrow_table()
+    for found in (by_deltalake, scan(table.path)):
+        assert sorted(zip(*found.select(["a", "b", "t"]).to_pydict().values(), strict=True)) == rows

@@ -20,6 +20,7 @@ from shared.errors import RefusedFiles
 from shared.layout.cells.boxes import EVERYTHING, NAN, NULL, Box, Span, number_of_row, span_of
 from shared.layout.cells.tags import CELL_TAG, ColumnPath
 from shared.layout.key_values import DECIMAL_DIGITS, TEXT_BYTES, is_sortable
+from shared.paths.sql_text import quoted
 from shared.refusals import RefusalReason
 
 _FLOATS = ("float", "double")
@@ -55,7 +56,7 @@ class CellColumn:
     @property
     def value(self) -> str:
         """The value of a row as SQL: a number, a day since 1970, microseconds, or the first bytes of a text."""
-        name = ".".join(f"`{part.replace('`', '``')}`" for part in self.name)
+        name = ".".join(map(quoted, self.name))
         if self.type == "string":
             return f"CAST({name} AS BINARY)"
         if self.type == "date":

@@ -58,7 +58,7 @@ class CellJob:
                 if conflicts == CONFLICTS:
                     raise
                 continue
-            if not self._is_forced or self._is_spent(plan.sizes):
+            if not self._options.force or self._is_spent(plan.sizes):
                 return self._outcome(snapshot)
             if self.table.control.should_stop():
                 return replace(self._outcome(snapshot), is_complete=False)
@@ -74,8 +74,8 @@ class CellJob:
             json.loads(table.found.statsSchema().json()),
             location,
         )
-        policy, options = table.job.policy, ClusterOptions.decode(table.job.options)
-        sizes = sizes_of_run(policy.target_bytes, options.commit_bytes, policy.max_bytes_per_job)
+        policy = table.job.policy
+        sizes = sizes_of_run(policy.target_bytes, self._options.commit_bytes, policy.max_bytes_per_job)
         return CellPlan.of(columns, live, sizes, policy.max_bytes_per_job)
 
     def _carry_out(self, plan: CellPlan, run: CellRun) -> None:
@@ -111,8 +111,8 @@ class CellJob:
         control.reached("committed")
 
     @property
-    def _is_forced(self) -> bool:
-        return ClusterOptions.decode(self.table.job.options).force
+    def _options(self) -> ClusterOptions:
+        return ClusterOptions.decode(self.table.job.options)
 
     def _is_spent(self, sizes: CellSizes) -> bool:
         """Return whether another run would exceed the bytes of a job."""

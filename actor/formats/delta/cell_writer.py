@@ -5,7 +5,6 @@ each output has to lie in the cell that it names, by its own statistics.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
@@ -36,9 +35,6 @@ BYTES_OF_A_ROW = 8
 
 _OUTPUT, _ROW = "__lakewright_output", "__lakewright_row"
 """Columns that exist only while rows are placed."""
-
-_PART = re.compile(r"part-(\d+)-")
-"""The number of an output's part in its name, as Spark writes it."""
 
 
 class CellWriter(EncodingWriter):
@@ -107,9 +103,8 @@ class CellWriter(EncodingWriter):
         return tuple(self._tagged(live, output) for output in outputs)
 
     def _tagged(self, live: LiveGroup, output: LoggedFile) -> LoggedFile:
-        part = _PART.search(output.file.path)
-        number = int(part[1]) if part else len(self._outputs)
-        if number >= len(self._outputs):
+        number = self._part_of(output)
+        if number is None or number >= len(self._outputs):
             raise Corrupt(f"{output.file.path} of {self._log.location} is the output of no operation")
         cell = self._outputs[number].cell
         add = json.loads(output.json)

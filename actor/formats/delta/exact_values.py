@@ -12,6 +12,7 @@ from actor.formats.delta.columns import Column, folded, holds_unsigned
 from actor.formats.delta.stored_schema import physical_name
 from actor.jvm.errors import matching_line
 from shared.errors import RefusedFiles
+from shared.paths.sql_text import quoted
 from shared.refusals import RefusalReason
 
 NOT_EXACT = "LAKEWRIGHT_NOT_EXACT"
@@ -38,7 +39,7 @@ def checked_columns(fields: Sequence[Mapping[str, Any]], stored: Iterable[Column
     doubtful = {folded(column.path): column for column in stored if is_doubtful(column)}
     found = {}
     for field in fields:
-        name = f"`{field['name'].replace('`', '``')}`"
+        name = quoted(field["name"])
         held = list(_conditions(name, field["type"], (physical_name(field),), doubtful))
         if held:
             message = f"{NOT_EXACT}[{field['name']}]".replace("\\", "\\\\").replace("'", "\\'")
@@ -80,7 +81,7 @@ def _conditions(value: str, kind: Any, path: Path, doubtful: Mapping[Path, Colum
     match kind["type"]:
         case "struct":
             for field in kind["fields"]:
-                inner = f"{value}.`{field['name'].replace('`', '``')}`"
+                inner = f"{value}.{quoted(field['name'])}"
                 yield from _conditions(inner, field["type"], (*path, physical_name(field)), doubtful, depth)
         case "array":
             yield from _of_each(value, kind["elementType"], (*path, "[]"), doubtful, depth)

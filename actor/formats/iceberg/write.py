@@ -27,6 +27,7 @@ from actor.jvm.errors import matching_line
 from actor.proofread.model import Proof
 from shared.errors import Corrupt, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg.metadata import TableHead
+from shared.paths.sql_text import quoted
 from shared.refusals import RefusalReason
 from shared.table import DataFile
 
@@ -235,7 +236,7 @@ class StagedWriter:
 
 
 def _column(path: Sequence[str]) -> Column:
-    return functions.col(".".join("`{}`".format(name.replace("`", "``")) for name in path))
+    return functions.col(".".join(map(quoted, path)))
 
 
 def _output(raw: Any, live: InputGroup) -> IcebergFile:

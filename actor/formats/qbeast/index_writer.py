@@ -5,7 +5,6 @@ every block that was written; where a block has other rows than it says, nothing
 """
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,9 +33,6 @@ from shared.paths.sql_text import literal
 
 _OUTPUT = "__lakewright_output"
 """Column that exists only while rows are placed: the number of the file that a row is written into."""
-
-_PART = re.compile(r"part-(\d+)-")
-"""The number of an output's part in its name, as Spark writes it."""
 
 
 class IndexWriter(EncodingWriter):
@@ -77,8 +73,8 @@ class IndexWriter(EncodingWriter):
         """Return the outputs with the tags of their blocks, after the proof that they have these rows."""
         tagged, blocks = list[LoggedFile](), dict[str, Sequence[Block]]()
         for output in outputs:
-            number = _PART.search(output.file.path)
-            planned = self._planned[int(number[1])] if number and int(number[1]) < len(self._planned) else ()
+            number = self._part_of(output)
+            planned = self._planned[number] if number is not None and number < len(self._planned) else ()
             add = json.loads(output.json)
             add["tags"] = {**(add.get("tags") or {}), **block_tags(self._wanted.revision.id, planned)}
             tagged.append(LoggedFile(decode_add(add, ()), encode(add)))

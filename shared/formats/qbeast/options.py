@@ -21,6 +21,9 @@ from shared.whole_numbers import whole_number
 _AUTO = f"{QBEAST}autoOptimize."
 _UNINDEXED = f"{_AUTO}optimizeUnindexedFiles."
 
+_WHOLE_ON_REQUEST = "whole_on_request"
+"""Whole revisions are rewritten on request alone: by themselves, each append would lead to a rewrite of all files."""
+
 
 def moment_ms(text: str) -> int:
     """Read milliseconds since 1970, or a date and time, which are in UTC unless they name an offset."""
@@ -51,18 +54,15 @@ _PARSERS: tuple[tuple[str, str, Parser], ...] = (
     ("from_ms", f"{_UNINDEXED}fromTimestamp", moment_ms),
     ("budget_bytes", f"{QBEAST}bytes-per-iter", parse_size),
     ("sample", f"{PREFIX}index-sample", sample_or_off),
-    ("of_requests", REVISION_REWRITE, boolean),
+    (_WHOLE_ON_REQUEST, REVISION_REWRITE, boolean),
 )
-"""The option that each property sets, and its parser, in the order in which they win.
-
-Whole revisions are rewritten on request alone: `decider.requests` reads that property.
-"""
+"""The option that each property sets, and its parser, in the order in which they win."""
 
 
 def read_options(configuration: Mapping[str, str]) -> tuple[IndexOptions, tuple[PropertyIssue, ...]]:
     """Return the options that a table's properties set, and an issue for each property that has no effect."""
     values, _, issues = parse_first(configuration, _PARSERS)
-    values.pop("of_requests", None)
+    values.pop(_WHOLE_ON_REQUEST, None)
     options = IndexOptions(**values)
     try:
         options.strategies  # noqa: B018 - raises where none is left
@@ -71,6 +71,12 @@ def read_options(configuration: Mapping[str, str]) -> tuple[IndexOptions, tuple[
         issues.append(PropertyIssue(name, configuration[name], str(problem)))
         options = IndexOptions(**{key: value for key, value in values.items() if key != "indexes_files"})
     return options, tuple(issues)
+
+
+def rewrites_whole_on_request(configuration: Mapping[str, str]) -> bool:
+    """Return whether a request rewrites the whole revision, unless it says otherwise."""
+    values, _, _ = parse_first(configuration, _PARSERS)
+    return bool(values.get(_WHOLE_ON_REQUEST, False))
 
 
 def revision_issue(configuration: Mapping[str, str], reason: str) -> PropertyIssue:
