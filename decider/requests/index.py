@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from decider.requests.table_request import RequestedJob, TableRequest, option
 from shared.errors import InvalidInput
-from shared.formats.qbeast.options import rewrites_whole_on_request
 from shared.jobs.index_options import IndexJobOptions
 from shared.jobs.payload import INDEX
+from shared.policy.names import REVISION_REWRITE
+from shared.policy.parsers import boolean
+from shared.policy.properties import parse_first
 
 if TYPE_CHECKING:
     from decider.requests.requested_table import RequestedTable
@@ -40,5 +42,6 @@ class IndexRequest(TableRequest):
             raise InvalidInput(f"the table {table.ref.name} has no Qbeast index", field="table")
         whole = self.revision_rewrite
         if whole is None:
-            whole = rewrites_whole_on_request(table.metadata.configuration)
+            own, _, _ = parse_first(table.metadata.configuration, (("whole", REVISION_REWRITE, boolean),))
+            whole = own.get("whole", False)
         return [(INDEX, IndexJobOptions(self.revision, self.bytes_per_iter, whole))]

@@ -15,6 +15,7 @@ from actor.formats.delta.cell_plan import PROVIDER, CellPlan
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.output_paths import part_of
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.write import EncodingWriter
@@ -103,7 +104,7 @@ class CellWriter(EncodingWriter):
         return tuple(self._tagged(live, output) for output in outputs)
 
     def _tagged(self, live: LiveGroup, output: LoggedFile) -> LoggedFile:
-        number = self._part_of(output)
+        number = part_of(output.file.path)
         if number is None or number >= len(self._outputs):
             raise Corrupt(f"{output.file.path} of {self._log.location} is the output of no operation")
         cell = self._outputs[number].cell

@@ -47,12 +47,19 @@ _LONGEST_SEGMENT_BYTES = 255
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
 _PLAIN_TYPES = re.compile(r"string|byte|short|integer|long|boolean|date|decimal\(\d+,-?\d+\)")
 """Types whose values Spark writes into a folder's name with the characters that the log's text has."""
+_PART = re.compile(r"part-(\d+)-")
 _LONGEST_PLAIN_DATE = len("9999-12-31")  # Spark writes later years with a plus sign.
 
 
 def new_prefix() -> str:
     """Return a prefix for the names of one attempt's files."""
     return f"lw{uuid.uuid4().hex[:16]}-"
+
+
+def part_of(path: str) -> int | None:
+    """Return the number of the part that an output was written from, as Spark names it in the file's name."""
+    found = _PART.search(path.rpartition("/")[2])
+    return None if found is None else int(found[1])
 
 
 def naming(prefix: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ vectors hide. Where the log lacks a count, footers have it, and else the rows ar
 """
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -29,8 +28,6 @@ from actor.rewrite.checks import require_disjoint
 from shared.errors import Corrupt, Difference, RefusedFiles
 from shared.refusals import RefusalReason
 from shared.table import FileKey, PartitionColumn
-
-_PART = re.compile(r"part-(\d+)-")
 
 
 class EncodingWriter:
@@ -60,12 +57,6 @@ class EncodingWriter:
 
     def _rows_of(self, files: Sequence[LoggedFile], stored: Storage) -> Any:
         return exact_rows(self._scala, self._log, self._snapshot, files, stored)
-
-    @staticmethod
-    def _part_of(output: LoggedFile) -> int | None:
-        """Return the number of the part that an output was written from, as Spark names it in the file's name."""
-        found = _PART.search(output.file.path)
-        return None if found is None else int(found[1])
 
     def _finished(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:
         """Return the outputs as the log will have them; raises where they are not as planned."""
@@ -226,12 +217,6 @@ class DeltaWriter(EncodingWriter):
 
     def _arranged(self, rows: Any, live: LiveGroup) -> Any:
         return self._sorter.ordered(rows, live.inputs, live.group.order)
-
-    @staticmethod
-    def _part_of(output: LoggedFile) -> int | None:
-        """Return the number of the part that an output was written from, as Spark names it in the file's name."""
-        found = _PART.search(output.file.path)
-        return None if found is None else int(found[1])
 
     def _finished(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:
         completed = self._ranged(outputs)

@@ -11,6 +11,7 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile, decode_add, encode, json_array
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.output_paths import part_of
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.write import EncodingWriter, logical_rows
@@ -73,7 +74,7 @@ class IndexWriter(EncodingWriter):
         """Return the outputs with the tags of their blocks, after the proof that they have these rows."""
         tagged, blocks = list[LoggedFile](), dict[str, Sequence[Block]]()
         for output in outputs:
-            number = self._part_of(output)
+            number = part_of(output.file.path)
             planned = self._planned[number] if number is not None and number < len(self._planned) else ()
             add = json.loads(output.json)
             add["tags"] = {**(add.get("tags") or {}), **block_tags(self._wanted.revision.id, planned)}

@@ -73,7 +73,7 @@ def _show(out: Output, answer: dict[str, Any]) -> int:
         out.raw(answer)
     else:
         files, blocks = (counted(answer[f"{name}s_verified"], name) for name in ("file", "block"))
-        out.line(f"{files} with {blocks} and {answer['rows_verified']:,} rows hold what they say.")
+        out.line(f"Rows match their blocks in {files} with {blocks} and {answer['rows_verified']:,} rows.")
         if answer["problem"]:
-            out.line(f"Then: {answer['problem']}.")
+            out.line(f"The next do not: {answer['problem']}.")
     return int(bool(answer["problem"]))

@@ -73,12 +73,6 @@ def read_options(configuration: Mapping[str, str]) -> tuple[IndexOptions, tuple[
     return options, tuple(issues)
 
 
-def rewrites_whole_on_request(configuration: Mapping[str, str]) -> bool:
-    """Return whether a request rewrites the whole revision, unless it says otherwise."""
-    values, _, _ = parse_first(configuration, _PARSERS)
-    return bool(values.get(_WHOLE_ON_REQUEST, False))
-
-
 def revision_issue(configuration: Mapping[str, str], reason: str) -> PropertyIssue:
     """Return the issue for the property that names the revision to optimize."""
     name = next(name for option, name, _ in _PARSERS if option == "revision" and name in configuration)

@@ -11,7 +11,7 @@ from actor.formats.delta.chunk_bounds import Bounds
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.output_format import OutputFormat
-from actor.formats.delta.output_paths import OutputPaths, encoded_folder
+from actor.formats.delta.output_paths import OutputPaths, encoded_folder, part_of
 from shared.errors import RefusedFiles
 from shared.refusals import RefusalReason
 from shared.table import FileKey, PartitionColumn, TableMetadata
@@ -182,3 +182,16 @@ def test_files_of_which_some_lack_a_column_with_a_default_are_not_rewritten() ->
 
 def test_a_default_does_not_matter_where_all_files_have_the_column() -> None:
     assert read_with_default(HAVING).schemas == (HAVING,)
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        (f"{PREFIX}part-00012-0c9f-c000.zstd.parquet", 12),
+        (f"p=part-00003-x/{PREFIX}part-00000-0c9f-c000.zstd.parquet", 0),
+        ("part-00003-x/other.parquet", None),
+    ],
+    ids=["plain", "a folder that looks like one", "a file of others"],
+)
+def test_the_part_of_an_output_is_in_the_name_of_the_file_not_in_its_folders(path: str, part: int | None) -> None:
+    assert part_of(path) == part
