@@ -29,6 +29,11 @@ def weight_of_fraction(fraction: float) -> int:
     return int(fraction * _WEIGHT_RANGE - 2**31)
 
 
+def fraction_of_weight(weight: int) -> float:
+    """Return the share of all weights up to this one; computed as the library does."""
+    return (weight + 2**31) / _WEIGHT_RANGE
+
+
 def is_overhanging(block: Block, weights: CubeWeights) -> bool:
     """Return whether a block may hold rows that belong to descendants of its cube."""
     return block.max_weight > weights[block.cube]
