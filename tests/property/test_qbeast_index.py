@@ -9,6 +9,7 @@ import pytest
 
 from shared.errors import Conflict
 from shared.formats.qbeast.cubes import CubeSpace, cube_order
+from shared.formats.qbeast.domains import count_domains
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
 from shared.formats.qbeast.groups import eligible_groups
 from shared.formats.qbeast.index import QbeastIndex
@@ -25,7 +26,8 @@ from shared.formats.qbeast.leveled import IndexBudget, select_leveled
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.unindexed import select_unindexed
-from tests.support.qbeast_tree import QbeastTree
+from shared.formats.qbeast.weights import cube_weights, weight_of_fraction
+from tests.support.qbeast_tree import QbeastTree, places
 
 INDEXES = 1_000
 TREES = int(os.environ.get("LAKEWRIGHT_QBEAST_EXAMPLES", "8"))
@@ -261,6 +263,48 @@ def test_a_whole_revision_is_rewritten_once_and_then_each_cube_has_one_block(see
     assert len(blocks) == len({block.cube for block in blocks})
     assert progress_of(tree.read().of_revision(1)).overhang_blocks == 0
     assert run_iterations(table, whole, lambda: False).iterations == ()
+
+
+def require_exact_samples(tree: QbeastTree) -> None:
+    """Every sample finds all of its rows by the rule of the library's reader: from the root down, as far as needed."""
+    files = tree.read().of_revision(1)
+    weights = cube_weights(files)
+    blocks = {(file.path, block.cube): block for file in files for block in file.blocks}
+    for fraction in (0.01, 0.05, 0.2, 0.5, 0.9):
+        limit = weight_of_fraction(fraction)
+        read = {
+            path
+            for (path, cube), block in blocks.items()
+            if block.min_weight < limit and all(limit > weights.get(one, limit - 1) for one in SPACE.path(cube)[1:])
+        }
+        sampled = [(weight, file.path) for file in files for weight, _ in tree.rows[file.path] if weight < limit]
+        assert [one for one in sampled if one[1] not in read] == [], fraction
+
+
+@pytest.mark.parametrize("seed", range(TREES))
+def test_samples_of_an_index_that_is_made_of_files_of_other_writers_find_every_row(seed: int) -> None:
+    rng = random.Random(f"new files {seed}")
+    tree = QbeastTree(rng, cube_size=rng.choice((1, 5, 12, 40)))
+    for _ in range(rng.randint(2, 6)):
+        for _ in range(rng.randint(1, 3)):
+            tree.append_plainly(tree.new_rows(rng.randint(1, 150)))
+        budget = rng.choice((0, 3_000, 10**9))
+        options = IndexOptions(indexes_first=rng.random() < 0.5, budget_bytes=budget, batch_bytes=rng.randint(1, 4_000))
+        assert run_iterations(Watched(tree, rng), options, lambda: False).end is IterationEnd.DONE
+        assert tree.read().of_class(FileClass.UNINDEXED) == ()
+        require_exact_samples(tree)
+
+
+@pytest.mark.parametrize("seed", range(TREES))
+def test_rows_are_counted_by_cube_down_to_those_that_want_all_of_theirs(seed: int) -> None:
+    rng = random.Random(f"domains {seed}")
+    tree = QbeastTree(rng, cube_size=rng.choice((1, 5, 40)))
+    rows, revision = tree.new_rows(rng.randint(1, 400)), tree.read().revisions.by_id[1]
+    found = count_domains(lambda levels: places(rows, levels), len(rows), revision)
+    assert found == {cube: sum(place.startswith(cube) for _, place in rows) for cube in found}
+    leaves = {cube for cube in found if not any(other != cube and other.startswith(cube) for other in found)}
+    deepest = len(rows[0][1])
+    assert all(found[cube] <= revision.desired_cube_size or len(cube) == deepest for cube in leaves)
 
 
 @pytest.mark.parametrize("seed", range(TREES))

@@ -6,11 +6,12 @@ Its files carry the tags that the library writes, so that every reading starts w
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.errors import Conflict
 from shared.formats.qbeast.cubes import CubeSpace
+from shared.formats.qbeast.domains import count_domains, domains_of_index, lowered_weights, without_silent
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import Iteration, Strategy
@@ -93,7 +94,18 @@ class QbeastTree:
             raise Conflict("an input is gone", kind="ConcurrentDeleteDeleteException")
         rows = [row for path in iteration.paths for row in self.rows[path]]
         is_new = iteration.strategy is Strategy.UNINDEXED
-        self._commit(iteration.paths, self._placed(rows, self._lowered(rows) if is_new else self._weights()))
+        self._commit(iteration.paths, self._placed(rows, self._told(rows) if is_new else self._weights()))
+
+    def _told(self, rows: Sequence[Row]) -> dict[str, int]:
+        """Return the weights by which files of other writers are indexed, as the product computes them."""
+        index = self.read()
+        revision, known = index.revisions.by_id[1], self._weights()
+        domains = count_domains(lambda levels: places(rows, levels), len(rows), revision)
+        present = domains_of_index(index.of_revision(1), SPACE)
+        weights = lowered_weights(domains, present, known, revision)
+        while (told := without_silent(weights, known, {_cube_of(row, weights) for row in rows})) != weights:
+            weights = told
+        return weights
 
     def _weights(self) -> dict[str, int]:
         weights: dict[str, int] = {}
@@ -120,7 +132,7 @@ class QbeastTree:
     def _placed(self, rows: Iterable[Row], weights: dict[str, int]) -> list[tuple[DataFile, list[Row]]]:
         cubes: defaultdict[str, list[Row]] = defaultdict(list)
         for row in rows:
-            cubes[next(c for c in _path(row) if row[0] <= weights.get(c, MAX_WEIGHT))].append(row)
+            cubes[_cube_of(row, weights)].append(row)
         groups: defaultdict[str, list[str]] = defaultdict(list)
         for cube, group in rollup({cube: len(some) for cube, some in cubes.items()}, SPACE, self.cube_size).items():
             groups[group].append(cube)
@@ -153,6 +165,19 @@ class QbeastTree:
         self.version += 1
         gone = tuple(RemovedFile(path, size_bytes=1, partition=WHOLE_TABLE) for path in removed)
         self.commits.append(Commit(self.version, 0, "WRITE", tuple(file for file, _ in added), gone))
+
+
+def places(rows: Iterable[Row], levels: Mapping[str, int]) -> Counter[str]:
+    """Count rows by a cube that they lie in: so many levels below the last of their path that is known."""
+    found = Counter[str]()
+    for _, place in rows:
+        known = max((len(cube) for cube in levels if place.startswith(cube)), default=0)
+        found[place[: known + levels.get(place[:known], 1)]] += 1
+    return found
+
+
+def _cube_of(row: Row, weights: Mapping[str, int]) -> str:
+    return next(cube for cube in _path(row) if row[0] <= weights.get(cube, MAX_WEIGHT))
 
 
 def _path(row: Row) -> Iterable[str]:
