@@ -124,7 +124,7 @@ def converted(lab: DeltaLab, columns: str = "long, text, day, instant, real") ->
     lab.sql(
         f"CREATE TABLE {table.name} USING delta AS SELECT id, id * 977 % 1000 AS long, concat('t', id % 37) AS text, "
         "date_add(date'2024-03-01', cast(id % 90 AS int)) AS day, timestamp_seconds(id * 86413) AS instant, "
-        "cast(id % 11 AS float) / 3 AS real FROM range(2000)"
+        "cast((id % 11) / 3 AS float) AS real FROM range(2000)"
     )
     empty = "io.qbeast.core.transform.Empty"
     revision = {

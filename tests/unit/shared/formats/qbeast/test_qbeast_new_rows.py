@@ -29,6 +29,7 @@ def test_a_cube_keeps_as_many_rows_as_it_wants_above_the_weight_of_its_parent() 
     below = weight_of_fraction(fraction_of_weight(root) + 10 / 80)
     assert found == {"": root, "A": below, "g": weight_of_fraction(fraction_of_weight(root) + 0.5)}
     assert "AA" not in found, "it wants all of its rows"
+    assert [fraction_of_weight(one) for one in (MIN_WEIGHT, MAX_WEIGHT)] == [0, 1]
 
 
 def test_a_cube_that_wants_all_of_its_rows_is_a_leaf_and_no_weight_rises() -> None:
