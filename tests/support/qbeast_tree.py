@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from shared.errors import Conflict
 from shared.formats.qbeast.cubes import CubeSpace
-from shared.formats.qbeast.domains import count_domains, domains_of_index, lowered_weights, without_silent
+from shared.formats.qbeast.domains import count_domains, domains_of_index, lowered_weights, without_unrecorded
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import Iteration, Strategy
@@ -94,17 +94,17 @@ class QbeastTree:
             raise Conflict("an input is gone", kind="ConcurrentDeleteDeleteException")
         rows = [row for path in iteration.paths for row in self.rows[path]]
         is_new = iteration.strategy is Strategy.UNINDEXED
-        self._commit(iteration.paths, self._placed(rows, self._told(rows) if is_new else self._weights()))
+        self._commit(iteration.paths, self._placed(rows, self._recorded(rows) if is_new else self._weights()))
 
-    def _told(self, rows: Sequence[Row]) -> dict[str, int]:
+    def _recorded(self, rows: Sequence[Row]) -> dict[str, int]:
         """Return the weights by which files of other writers are indexed, as the product computes them."""
         index = self.read()
         revision, known = index.revisions.by_id[1], self._weights()
         domains = count_domains(lambda levels: places(rows, levels), len(rows), revision)
         present = domains_of_index(index.of_revision(1), SPACE)
         weights = lowered_weights(domains, present, known, revision)
-        while (told := without_silent(weights, known, {_cube_of(row, weights) for row in rows})) != weights:
-            weights = told
+        while (recorded := without_unrecorded(weights, known, {_cube_of(row, weights) for row in rows})) != weights:
+            weights = recorded
         return weights
 
     def _weights(self) -> dict[str, int]:

@@ -95,8 +95,7 @@ class IndexJob:
             index_input=index_stats([[(block.cube, block.rows) for block in file.blocks] for file in by_path]),
         )
         wanted = IndexRewrite.of(snapshot, files, zone)
-        self.control.reached("optimizing")
-        self.control.may_change()
+        self._begin("optimizing")
         version, figures = self.table.rewrite(wanted, mark)
         self._count(version, figures)
         self.control.reached("committed")
@@ -104,10 +103,13 @@ class IndexJob:
     def _with_properties(self, properties: Mapping[str, str]) -> Snapshot:
         """Set the properties of a revision, and return the version that has them; no file is changed by it."""
         mark = CommitMetadata(self.job.origin, mode=SET_PROPERTIES, started_ms=self.clock_ms())
-        self.control.reached("describing")
-        self.control.may_change()
+        self._begin("describing")
         self._commits.append(self.table.set_properties(properties, mark))
         return self._checked()
+
+    def _begin(self, phase: str) -> None:
+        self.control.reached(phase)
+        self.control.may_change()
 
     def _checked(self) -> Snapshot:
         """Read the newest version; raises what forbids to touch it."""

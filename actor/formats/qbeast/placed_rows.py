@@ -15,7 +15,7 @@ from actor.formats.delta.superseded_rows import FILE, NAME, files_by_name
 from actor.formats.qbeast.index_table import IndexRewrite
 from shared.errors import RefusedFiles
 from shared.formats.qbeast.cubes import ROOT
-from shared.formats.qbeast.domains import count_domains, lowered_weights, without_silent
+from shared.formats.qbeast.domains import count_domains, lowered_weights, without_unrecorded
 from shared.formats.qbeast.placement import BlocksByFile, RowCount, Rows, blocks_differ, rows_of_blocks, rows_of_cubes
 from shared.formats.qbeast.transformations import Coordinate, encode_coordinates
 from shared.formats.qbeast.weights import CubeWeights
@@ -81,10 +81,10 @@ class PlacedRows:
         while True:  # Each time fewer cubes are lowered.
             placed = self._named(located, CUBE, "ofIndex", {"": weights})
             found = self.counted(placed)
-            told = without_silent(weights, wanted.weights, rows_of_cubes(found))
-            if told == weights:
+            recorded = without_unrecorded(weights, wanted.weights, rows_of_cubes(found))
+            if recorded == weights:
                 return placed, found, weights
-            weights = told
+            weights = recorded
 
     def _located(self, rows: Any) -> Any:
         """Return rows with the name of their file, their weight, and the values that their place follows from."""

@@ -14,7 +14,7 @@ from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.weights import CubeWeights, fraction_of_weight, weight_of_fraction
 
 MAX_PASSES = 12
-"""Passes over new rows to count them; what lies closer together than these can tell apart is left in one cube."""
+"""Passes over new rows to count them; what lies so close together that these do not separate it is left in one cube."""
 
 _CUBES_AT_ONCE = 2**17
 _SYMBOL_BITS = 6
@@ -91,11 +91,11 @@ def lowered_weights(
     return lowered
 
 
-def without_silent(lowered: CubeWeights, weights: CubeWeights, placed: Collection[str]) -> dict[str, int]:
-    """Return lowered weights without those of cubes that no row was placed into, which no block would tell.
+def without_unrecorded(lowered: CubeWeights, weights: CubeWeights, placed: Collection[str]) -> dict[str, int]:
+    """Return lowered weights without those of cubes that no row was placed into, which no block would record.
 
-    Readers know a cube's weight from its blocks alone. Rows that were placed below by a weight that is not told would
-    lie below the cube that they belong into. weights: those that the index tells already.
+    Readers know a cube's weight from its blocks alone. Rows that were placed by a weight that none records would lie
+    below the cube that they belong into. weights: those that are recorded already.
     """
-    told = {cube: weight for cube, weight in lowered.items() if cube in placed}
-    return {**weights, **told}
+    recorded = {cube: weight for cube, weight in lowered.items() if cube in placed}
+    return {**weights, **recorded}

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from shared.errors import RefusedFiles
-from shared.formats.qbeast.domains import MAX_PASSES, count_domains, domains_of_index, lowered_weights, without_silent
+from shared.formats.qbeast.domains import (
+    MAX_PASSES,
+    count_domains,
+    domains_of_index,
+    lowered_weights,
+    without_unrecorded,
+)
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
 from shared.formats.qbeast.next_revision import NewestRevision, ValueRange
 from shared.formats.qbeast.revisions import IndexedColumn, Revision
@@ -47,12 +53,12 @@ def test_rows_that_a_cube_keeps_lie_below_it_as_its_other_rows_do() -> None:
     assert found == {"": 100, "A": 50, "g": 50, "AA": 50}
 
 
-def test_a_weight_that_no_block_tells_is_not_used() -> None:
+def test_a_weight_that_no_block_records_is_not_used() -> None:
     weights = {"": 5, "A": 9}
     lowered = {"": 3, "A": 7, "AA": 8}
-    assert without_silent(lowered, weights, {"", "A", "AA", "AAA"}) == lowered
-    assert without_silent(lowered, weights, {"", "AA"}) == {"": 3, "A": 9, "AA": 8}
-    assert without_silent(lowered, weights, {""}) == {"": 3, "A": 9}
+    assert without_unrecorded(lowered, weights, {"", "A", "AA", "AAA"}) == lowered
+    assert without_unrecorded(lowered, weights, {"", "AA"}) == {"": 3, "A": 9, "AA": 8}
+    assert without_unrecorded(lowered, weights, {""}) == {"": 3, "A": 9}
 
 
 def test_rows_are_counted_in_passes_and_those_that_none_tells_apart_stay_in_one_cube() -> None:
