@@ -122,7 +122,8 @@ def converted(lab: DeltaLab, columns: str = "long, text, day, instant, real") ->
     """A plain table that the library converted: it has a revision 0 with the names of columns, and no index."""
     table = IndexTable(lab, "one", at="converted")
     lab.sql(
-        f"CREATE TABLE {table.name} USING delta AS SELECT id, mod(id * 977, 1000) AS long, concat('t', mod(id, 37)) AS text, "
+        f"CREATE TABLE {table.name} USING delta AS SELECT id, mod(id * 977, 1000) AS long, "
+        "concat('t', mod(id, 37)) AS text, "
         "date_add(date'2024-03-01', cast(mod(id, 90) AS int)) AS day, timestamp_seconds(id * 86413) AS instant, "
         "cast(mod(id, 11) / 3 AS float) AS real FROM range(2000)"
     )

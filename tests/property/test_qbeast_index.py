@@ -22,7 +22,7 @@ from shared.formats.qbeast.iterations import (
     progress_of,
     run_iterations,
 )
-from shared.formats.qbeast.leveled import IndexBudget, select_leveled
+from shared.formats.qbeast.leveled import select_leveled
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.unindexed import select_unindexed
@@ -94,11 +94,11 @@ def test_a_leveled_selection_takes_the_first_groups_of_the_lowest_level_within_i
         assert all(group.blocks > 1 for group in groups)
         assert [(g.level, g.cube) for g in eligible_groups(files, SPACE)] == [(g.level, g.cube) for g in groups]
 
-        budget = IndexBudget(rng.choice((0, 1, 500, 2000, 10**9)))
-        found = select_leveled(files, SPACE, budget)
+        budget_bytes = rng.choice((0, 1, 500, 2000, 10**9))
+        found = select_leveled(files, SPACE, budget_bytes)
         shuffled = list(files)
         rng.shuffle(shuffled)
-        assert select_leveled(shuffled, SPACE, budget) == found, "the order of the files does not matter"
+        assert select_leveled(shuffled, SPACE, budget_bytes) == found, "the order of the files does not matter"
         if not groups:
             assert found.files == ()
             continue
@@ -107,42 +107,24 @@ def test_a_leveled_selection_takes_the_first_groups_of_the_lowest_level_within_i
         same_level = [group for group in groups if group.level == lead.level]
         chosen = set(found.paths)
         assert len(chosen) == len(found.paths)
-        assert found.level == lead.level
         assert list(found.cubes) == [group.cube for group in same_level[: len(found.cubes)]], "none is skipped"
-        if budget.bytes == 0:
+        if budget_bytes == 0:
             assert chosen == lead.paths
-        elif sum(sizes[path] for path in lead.paths) <= budget.bytes:
+        elif sum(sizes[path] for path in lead.paths) <= budget_bytes:
             assert chosen == frozenset().union(*(group.paths for group in same_level[: len(found.cubes)]))
-            assert found.bytes <= budget.bytes
-            assert not found.is_oversized
+            assert sum(sizes[path] for path in chosen) <= budget_bytes
             if len(found.cubes) < len(same_level):
                 more = chosen | same_level[len(found.cubes)].paths
-                assert sum(sizes[path] for path in more) > budget.bytes, "the next group did not fit"
+                assert sum(sizes[path] for path in more) > budget_bytes, "the next group did not fit"
         else:
             part = [file for file in files if file.path in chosen]
-            assert chosen < lead.paths or sum(sizes[path] for path in chosen) > budget.bytes
+            is_oversized = sum(sizes[path] for path in chosen) > budget_bytes
+            assert chosen < lead.paths or is_oversized
             assert any((g.level, g.cube) == (lead.level, lead.cube) for g in plain_groups(part)), "it is eligible"
-            assert found.is_oversized == (found.bytes > budget.bytes)
-            if found.is_oversized:
+            if is_oversized:
                 fewer = [file for file in part if file.path != found.paths[-1]]
                 assert not any((g.level, g.cube) == (lead.level, lead.cube) for g in plain_groups(fewer))
     assert taken > 10
-
-
-@pytest.mark.parametrize("seed", range(INDEXES // 100))
-def test_no_selection_exceeds_the_hard_limit_and_what_it_blocks_is_named(seed: int) -> None:
-    blocked = 0
-    for number in range(100):
-        rng = random.Random(f"blocked {seed} {number}")
-        files = random_files(rng)
-        found = select_leveled(files, SPACE, IndexBudget(rng.choice((0, 400, 10**9)), rng.choice((300, 1500))))
-        limit = 1500 if found.bytes > 300 else 300
-        assert found.bytes <= limit
-        free = [g for g in eligible_groups(files, SPACE) if g not in found.blocked]
-        assert bool(found.files) == bool(free)
-        assert not free or (found.level, found.cubes[0]) == (free[0].level, free[0].cube)
-        blocked += bool(found.blocked)
-    assert blocked
 
 
 def test_files_that_are_not_indexed_are_taken_once_oldest_first_with_the_file_that_reaches_the_batch() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
-from shared.formats.qbeast.leveled import FIRST_GROUP_ONLY, IndexBudget, select_leveled
+from shared.formats.qbeast.leveled import FIRST_GROUP_ONLY, select_leveled
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.sampling import Worklist, select_sampling
@@ -37,7 +37,7 @@ def forecasts(
 def _leveled(files: Sequence[IndexFile], revision: Revision, budget_bytes: int) -> IndexForecast:
     model, steps = _Model.of(files, revision), list[ForecastStep]()
     while len(steps) < MAX_STEPS:
-        chosen = select_leveled(model.files.values(), revision.space, IndexBudget(budget_bytes)).files
+        chosen = select_leveled(model.files.values(), revision.space, budget_bytes).files
         if not chosen:
             return IndexForecast("leveled", budget_bytes, tuple(steps), is_complete=True)
         steps.append(model.rewrite(chosen))
