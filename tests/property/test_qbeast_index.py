@@ -18,12 +18,10 @@ from shared.formats.qbeast.iterations import (
     Iteration,
     IterationEnd,
     Strategy,
-    next_iteration,
     progress_of,
     run_iterations,
 )
 from shared.formats.qbeast.leveled import select_leveled
-from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.unindexed import select_unindexed
 from shared.formats.qbeast.weights import cube_weights, weight_of_fraction
@@ -178,23 +176,6 @@ def grown(rng: random.Random, *, with_drops: bool) -> QbeastTree:
         if with_drops and rng.random() < 0.3:
             tree.drop(rng.choice(list(tree.files)))
     return tree
-
-
-@pytest.mark.parametrize("seed", range(TREES))
-def test_folding_commits_gives_the_index_that_the_snapshot_gives(seed: int) -> None:
-    rng = random.Random(f"fold {seed}")
-    tree = grown(rng, with_drops=True)
-    tree.append_plainly(tree.new_rows(3))
-    while (iteration := next_iteration(tree.read(), IndexOptions(indexes_first=rng.random() < 0.5))) is not None:
-        tree.optimize(iteration)
-
-    folded = QbeastIndex(0, tree.read().revisions, ())
-    for commit in tree.commits:
-        folded.apply(commit)
-    counted = QbeastIndex.of_snapshot(tree.snapshot())
-    assert (folded.version, folded.files) == (counted.version, counted.files)
-    revision = counted.revisions.by_id[1]
-    assert measure(folded.of_revision(1), revision) == measure(counted.of_revision(1), revision)
 
 
 class Watched:

@@ -18,7 +18,7 @@ from shared.formats.qbeast.iterations import Iteration, Strategy
 from shared.formats.qbeast.revisions import decode_revisions
 from shared.formats.qbeast.rollup import rollup
 from shared.partitions import WHOLE_TABLE
-from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
+from shared.table import DataFile, Snapshot, TableMetadata, TableProtocol
 
 SPACE = CubeSpace(2)
 _DEPTH = 12  # Beyond it two rows of these small tables are never in one cube.
@@ -55,7 +55,6 @@ class QbeastTree:
     version: int = 0
     rows: dict[str, list[Row]] = field(default_factory=dict)
     files: dict[str, DataFile] = field(default_factory=dict)
-    commits: list[Commit] = field(default_factory=list)
     _names: int = 0
 
     @property
@@ -163,8 +162,6 @@ class QbeastTree:
         for file, rows in added:
             self.files[file.path], self.rows[file.path] = file, rows
         self.version += 1
-        gone = tuple(RemovedFile(path, size_bytes=1, partition=WHOLE_TABLE) for path in removed)
-        self.commits.append(Commit(self.version, 0, "WRITE", tuple(file for file, _ in added), gone))
 
 
 def places(rows: Iterable[Row], levels: Mapping[str, int]) -> Counter[str]:
