@@ -251,6 +251,8 @@ def test_samples_of_an_index_that_is_made_of_files_of_other_writers_find_every_r
     for _ in range(rng.randint(2, 6)):
         for _ in range(rng.randint(1, 3)):
             tree.append_plainly(tree.new_rows(rng.randint(1, 150)))
+            if rng.random() < 0.5:
+                tree.unindex(rng.choice(sorted(tree.files)))
         budget = rng.choice((0, 3_000, 10**9))
         options = IndexOptions(indexes_first=rng.random() < 0.5, budget_bytes=budget, batch_bytes=rng.randint(1, 4_000))
         assert run_iterations(Watched(tree, rng), options, lambda: False).end is IterationEnd.DONE

@@ -17,6 +17,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import Iteration, Strategy
 from shared.formats.qbeast.revisions import decode_revisions
 from shared.formats.qbeast.rollup import rollup
+from shared.formats.qbeast.weights import weights_to_place_by
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, Snapshot, TableMetadata, TableProtocol
 
@@ -83,6 +84,10 @@ class QbeastTree:
         """Append a file without tags, as a writer does that knows nothing of the index."""
         self._commit((), [self._file(list(rows), {})])
 
+    def unindex(self, path: str) -> None:
+        """Write the rows of a file again without tags, as a DELETE does that takes none of them."""
+        self._commit([path], [self._file(self.rows[path], {})])
+
     def drop(self, path: str) -> None:
         """Delete a file with its rows."""
         self._commit([path], [])
@@ -93,15 +98,17 @@ class QbeastTree:
             raise Conflict("an input is gone", kind="ConcurrentDeleteDeleteException")
         rows = [row for path in iteration.paths for row in self.rows[path]]
         is_new = iteration.strategy is Strategy.UNINDEXED
-        self._commit(iteration.paths, self._placed(rows, self._recorded(rows) if is_new else self._weights()))
+        known = weights_to_place_by(self.read().of_revision(1), SPACE)
+        self._commit(iteration.paths, self._placed(rows, self._recorded(rows) if is_new else known))
 
     def _recorded(self, rows: Sequence[Row]) -> dict[str, int]:
         """Return the weights by which files of other writers are indexed, as the product computes them."""
         index = self.read()
-        revision, known = index.revisions.by_id[1], self._weights()
+        revision, known = index.revisions.by_id[1], weights_to_place_by(index.of_revision(1), SPACE)
         domains = count_domains(lambda levels: places(rows, levels), len(rows), revision)
-        present = domains_of_index(index.of_revision(1), SPACE)
-        weights = lowered_weights(domains, present, known, revision)
+        present = index.of_revision(1)
+        ceilings = weights_to_place_by(present, SPACE, repairs=True)
+        weights = lowered_weights(domains, domains_of_index(present, SPACE), ceilings, revision)
         while (recorded := without_unrecorded(weights, known, {_cube_of(row, weights) for row in rows})) != weights:
             weights = recorded
         return weights

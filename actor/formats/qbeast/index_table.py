@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.domains import domains_of_index
 from shared.formats.qbeast.files import IndexFile
 from shared.formats.qbeast.index import QbeastIndex
@@ -11,24 +12,37 @@ from shared.formats.qbeast.names import NOT_INDEXED
 from shared.formats.qbeast.next_revision import RangedColumn, ValueRange
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.transformations import Coordinate, coordinates, in_zone
-from shared.formats.qbeast.weights import CubeWeights, cube_weights
+from shared.formats.qbeast.weights import CubeWeights, weights_to_place_by
 from shared.layout.commit_metadata import CommitMetadata
 from shared.table import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class AddedTo:
+    """An index that rows are added to: how many rows lie in the space of each cube, and what it weighs at most."""
+
+    domains: Mapping[str, float]
+    ceilings: CubeWeights
+
+    @staticmethod
+    def of(files: Sequence[IndexFile], space: CubeSpace) -> "AddedTo":
+        """Return it by all live files of a revision."""
+        return AddedTo(domains_of_index(files, space), weights_to_place_by(files, space, repairs=True))
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRewrite:
     """Files to rewrite, and the rules of the revision by which their rows are placed.
 
-    weights: of all cubes of the revision. domains: how many rows lie in the space of each, where the files are not
-    indexed yet; None where they are of the revision.
+    weights: of all cubes of the revision. added: what rows of files that are not indexed yet are added to; None where
+    the files are of the revision.
     """
 
     revision: Revision
     coordinates: tuple[Coordinate, ...]
     weights: CubeWeights
     files: tuple[IndexFile, ...]
-    domains: Mapping[str, float] | None = None
+    added: AddedTo | None = None
 
     @staticmethod
     def of(snapshot: Snapshot, files: tuple[IndexFile, ...], zone: str) -> "IndexRewrite":
@@ -42,8 +56,8 @@ class IndexRewrite:
         number = index.revisions.last if given == NOT_INDEXED else given
         rules = in_zone(coordinates(snapshot.metadata.configuration, number), zone)
         revision, present = index.revisions.by_id[number], index.of_revision(number)
-        domains = domains_of_index(present, revision.space) if given == NOT_INDEXED else None
-        return IndexRewrite(revision, rules, cube_weights(present), files, domains)
+        added = AddedTo.of(present, revision.space) if given == NOT_INDEXED else None
+        return IndexRewrite(revision, rules, weights_to_place_by(present, revision.space), files, added)
 
 
 FileRanges = Mapping[str, ValueRange] | None

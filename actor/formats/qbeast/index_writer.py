@@ -58,10 +58,10 @@ class IndexWriter(EncodingWriter):
         Rows of files that are not indexed are in no block, and lower the weights of cubes.
         """
         wanted = self._wanted
-        if wanted.domains is None:
+        if wanted.added is None:
             (placed, found), weights = self._placed.proved(rows, live.inputs), wanted.weights
         else:
-            placed, found, weights = self._placed.added(rows)
+            placed, found, weights = self._placed.added(rows, wanted.added)
         counts = rows_of_cubes(found)
         self._planned = plan_outputs(counts, weights, wanted.revision)
         expected = logical_rows(live.inputs)

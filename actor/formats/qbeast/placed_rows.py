@@ -12,7 +12,7 @@ from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.superseded_rows import FILE, NAME, files_by_name
-from actor.formats.qbeast.index_table import IndexRewrite
+from actor.formats.qbeast.index_table import AddedTo, IndexRewrite
 from shared.errors import RefusedFiles
 from shared.formats.qbeast.cubes import ROOT
 from shared.formats.qbeast.domains import count_domains, lowered_weights, without_unrecorded
@@ -63,7 +63,7 @@ class PlacedRows:
         inside = self._named(self._located(rows), _BLOCK, "ofFiles", by_file)
         return self._named(inside, CUBE, "ofIndex", {"": self._wanted.weights})
 
-    def added(self, rows: Any) -> tuple[Any, Rows, CubeWeights]:
+    def added(self, rows: Any, to: AddedTo) -> tuple[Any, Rows, CubeWeights]:
         """Return rows that are not indexed with their cubes, their number, and what cubes weigh with them.
 
         Raises RefusedFiles where the rules cannot be followed.
@@ -77,7 +77,7 @@ class PlacedRows:
             return {cube: one.rows for cube, one in rows_of_cubes(found).items()}
 
         domains = count_domains(count, int(located.count()), wanted.revision)
-        weights = lowered_weights(domains, wanted.domains or {}, wanted.weights, wanted.revision)
+        weights = lowered_weights(domains, to.domains, to.ceilings, wanted.revision)
         while True:  # Each time fewer cubes are lowered.
             placed = self._named(located, CUBE, "ofIndex", {"": weights})
             found = self.counted(placed)

@@ -25,7 +25,7 @@ from shared.formats.qbeast.groups import eligible_groups, file_level
 from shared.formats.qbeast.iterations import MAX_CONFLICTS, Iteration, Strategy
 from shared.formats.qbeast.next_revision import RangedColumn, ValueRange
 from shared.formats.qbeast.sampling import rows_read
-from shared.formats.qbeast.weights import cube_weights
+from shared.formats.qbeast.weights import weights_to_place_by
 from shared.jobs.index_options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.layout.commit_metadata import CommitMetadata
@@ -70,7 +70,7 @@ class MemoryIndex:
         self.marks.append(mark)
         self.before()
         if not self.ignores:
-            strategy = Strategy.LEVELED if wanted.domains is None else Strategy.UNINDEXED
+            strategy = Strategy.LEVELED if wanted.added is None else Strategy.UNINDEXED
             self.tree.optimize(Iteration(strategy, wanted.files))
         self.after()
         return self.tree.version, {"files_replaced": len(wanted.files), "bytes_replaced": 1, "files_written": 1}
@@ -156,7 +156,7 @@ def test_a_commit_names_the_blocks_of_its_inputs_in_the_order_of_their_paths() -
 
 def test_rows_are_placed_by_the_weights_of_all_files_of_the_revision() -> None:
     made = index()
-    weights = cube_weights(made.tree.read().of_revision(1))
+    weights = weights_to_place_by(made.tree.read().of_revision(1), SPACE)
     run(made, options=IndexJobOptions(budget_bytes=0))
     wanted = made.calls[0]
     assert wanted.weights == weights
@@ -344,8 +344,8 @@ def test_files_of_other_writers_are_indexed_by_the_weights_that_their_rows_leave
     assert (done.is_complete, unindexed(made), rows_of(made)) == (True, [], rows)
     (wanted,) = made.calls
     assert ([file.path for file in wanted.files], wanted.revision.id, made.described) == ([path], 1, [])
-    assert wanted.domains is not None
-    assert wanted.domains[""] == 3 * 60
+    assert wanted.added is not None
+    assert wanted.added.domains[""] == 3 * 60
     assert (made.marks[0].index_selection, made.verified) == ("unindexed", [])
 
 

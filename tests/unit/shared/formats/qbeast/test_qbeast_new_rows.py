@@ -18,7 +18,7 @@ from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass
 from shared.formats.qbeast.next_revision import NewestRevision, ValueRange
 from shared.formats.qbeast.revisions import IndexedColumn, Revision
 from shared.formats.qbeast.transformations import coordinates
-from shared.formats.qbeast.weights import fraction_of_weight, weight_of_fraction
+from shared.formats.qbeast.weights import fraction_of_weight, weight_of_fraction, weights_to_place_by
 from shared.refusals import RefusalReason
 
 LINE = Revision(1, 10, (IndexedColumn("a", "linear"),))
@@ -51,6 +51,16 @@ def test_a_cube_that_wants_all_of_its_rows_is_a_leaf_and_no_weight_rises() -> No
 def test_rows_that_a_cube_keeps_lie_below_it_as_its_other_rows_do() -> None:
     found = domains_of_index([file(_=40, A=10, AA=20), file(g=30)], LINE.space)
     assert found == {"": 100, "A": 50, "g": 50, "AA": 50}
+
+
+def test_no_cube_is_written_with_a_weight_that_live_rows_below_do_not_exceed() -> None:
+    blocks = Block("A", 5, 30, 1), Block("AA", 20, MAX_WEIGHT, 1), Block("gA", 40, MAX_WEIGHT, 1)
+    files = [IndexFile("f", 1, FileClass.INDEXED, 1, blocks)]
+    known = {"A": 30, "AA": MAX_WEIGHT, "gA": MAX_WEIGHT}
+    assert weights_to_place_by(files, LINE.space) == {**known, "": 4, "g": 39}
+    assert weights_to_place_by(files, LINE.space, repairs=True) == {**known, "": 4, "g": 39, "A": 19}
+    least = IndexFile("f", 1, FileClass.INDEXED, 1, (Block("A", MIN_WEIGHT, 30, 1),))
+    assert weights_to_place_by([least], LINE.space)[""] == MIN_WEIGHT
 
 
 def test_a_weight_that_no_block_records_is_not_used() -> None:
