@@ -400,3 +400,13 @@ def test_rules_that_depend_on_a_zone_are_proved_before_files_are_indexed_by_them
     assert NewFiles(made, "UTC").prepared(snapshot, new, 5) == (new, {})
     (proved,) = made.verified
     assert len(proved.files) == (1 if bytes_of_files == 1 else len(own))
+
+
+def test_a_table_without_a_revision_gets_its_first_one() -> None:
+    made = index(appends=0)
+    made.properties["qbeast.lastRevisionID"] = "0"
+    new = (IndexFile("new", 1, FileClass.UNINDEXED),)
+    made.values["new"] = {"price": ValueRange(1.0, 2.0), "user": ValueRange(3.0, 3.0)}
+    files, properties = NewFiles(made, "").prepared(made.snapshot(), new, 5)
+    assert (files, sorted(properties)) == (new, ["qbeast.lastRevisionID", "qbeast.revision.1"])
+    assert made.verified == []
