@@ -11,24 +11,16 @@ from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
 from decider.background import ledger_archiver, rewrite_archiver
 from decider.background.applied_advice import AppliedAdvice
 from decider.background.auto_analyze import AdviceSources, AutoAnalyze
-from decider.background.defaults_refresh import DefaultsRefresh
-from decider.background.finished_runs import FinishedRuns
+from decider.background.event_consumers import KafkaConsumer, SqsConsumer
 from decider.background.history_sampler import HistorySampler
-from decider.background.kafka_consumer import KafkaConsumer
 from decider.background.ledger_archiver import LedgerArchiver
-from decider.background.preemption import JobPreemption
-from decider.background.queue_audit import QueueAudit
-from decider.background.redis_upkeep import AofRewrite, LibraryCleanup
-from decider.background.refresh_workers import RefreshWorkers
+from decider.background.queue_upkeep import AofRewrite, JobPreemption, LibraryCleanup, SlotCount, WorkWindowTimes
 from decider.background.registry_sync import AppliedChanges, RegistrySync
 from decider.background.rewrite_archiver import RewriteArchiver, RewriteSources
-from decider.background.runner import BackgroundTask
-from decider.background.slot_count import SlotCount
-from decider.background.sqs_consumer import SqsConsumer
-from decider.background.sweep import Sweep
+from decider.background.runner import BackgroundTask, PeriodicCall, Schedule
+from decider.background.table_refreshes import FinishedRuns, Sweep
 from decider.background.tables_file_sync import TablesFile, TablesFileSync
 from decider.background.timer_runner import TimerRunner
-from decider.background.work_windows import WorkWindowTimes
 from decider.declared.table_declarations import TableDeclarations
 from decider.declared.tables_file import TablesFileReader
 from decider.events.kafka_topics import KafkaTopics
@@ -42,6 +34,12 @@ from shared.paths.locations import canonical_location, deltalake_location, table
 from shared.paths.store_options import StoreOptions
 from shared.table import TableRef
 
+DEFAULTS = Schedule(30.0, "defaults_refresh_failed", retry_s=2.0)
+"""The defaults are read again for what is shown; a table decided under others is noticed at once."""
+
+AUDIT = Schedule(600.0, "queue_maintenance_failed")
+"""An audit reads every job; ten minutes is far below what a lost job could cost."""
+
 
 def build_background(
     settings: DeciderSettings,
@@ -52,8 +50,11 @@ def build_background(
 ) -> Mapping[str, BackgroundTask]:
     """Build the background tasks."""
     tasks: dict[str, BackgroundTask] = {
-        "defaults": DefaultsRefresh(tables.defaults),
-        "refresh_queue": RefreshWorkers(requests.refresh_queue),
+        "defaults": PeriodicCall(DEFAULTS, tables.defaults.refresh),
+        "refresh_queue": PeriodicCall(
+            Schedule(0.0, "table_refresh_failed", workers=requests.refresh_queue.workers),
+            requests.refresh_queue.refresh_next,
+        ),
         "sweep": Sweep(tables.registry, requests.refresh_queue, interval_s=settings.tracking.sweep_s),
         "finished_runs": FinishedRuns(queue.streams, tables.registry, requests.refresh_queue),
         "applied_advice": AppliedAdvice(
@@ -149,7 +150,7 @@ def _queue_tasks(queue: QueueServices) -> dict[str, BackgroundTask]:
     """Build what keeps the queue fair, consistent and small."""
     return {
         "preemption": JobPreemption(queue.admin),
-        "queue_audit": QueueAudit(queue.admin),
+        "queue_audit": PeriodicCall(AUDIT, queue.admin.audit),
         "slot_count": SlotCount(queue.admin, queue.actors.slots),
         "aof_rewrite": AofRewrite(queue.admin),
         "library_cleanup": LibraryCleanup(queue.admin),
