@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from fastapi import FastAPI
 
@@ -118,8 +119,8 @@ def build_services(settings: DeciderSettings, actions: ActionRegistry = ACTIONS)
     formats = table_formats(access, settings.locations.formats)
     tables = build_tables(settings, operations, queue, (formats, actions), saver)
     requests = build_requests(settings, operations, queue, tables, boundary)
-    background = build_background(settings, operations, queue, tables, requests)
-    return Services(tables, queue, requests, operations, http, background)
+    services = Services(tables, queue, requests, operations, http)
+    return replace(services, background=build_background(settings, services))
 
 
 def build_boundary(settings: LocationSettings) -> Boundary:

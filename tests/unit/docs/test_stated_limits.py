@@ -26,7 +26,7 @@ from decider.gateway.credentials import MAX_SECRETS
 from decider.gateway.rate_limit import BURST_S
 from decider.gateway.signatures import MAX_REMEMBERED
 from decider.optimize.on_demand import MAX_JOBS
-from decider.state.appended_sizes import MIN_COMMITS, WINDOW_COMMITS
+from decider.state.level_fit import MIN_COMMITS, WINDOW_COMMITS
 from decider.storage.local_files import MAX_OBJECT_BYTES
 from decider.storage.reading_threads import READ_DEADLINE_S
 from decider.storage.stores import MAX_RETRIES, RETRY_FOR_S
