@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from decider.formats.delta.damage import LogFile
+from decider.formats.delta.damage import LogFile, parsed_lines, split_lines
 from decider.formats.delta.files import FileDecoder
-from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.metadata import decode_metadata, decode_protocol
 from shared.formats.delta_vacuum import COMPLETED, VACUUM_END, vacuum_mark
 from shared.formats.delta_vacuum_plan import DEFAULT_RETENTION_S, RETENTION

@@ -10,8 +10,7 @@ from decider.formats.delta.table import DeltaTable
 from decider.formats.table_format import RewriteReader, StorageAccess, TableCatalog, TableReader
 from decider.storage.object_reads import ObjectReader
 from shared.formats import delta
-from shared.unity.catalog import UnityCatalog
-from shared.unity.names import find_catalog
+from shared.unity.catalog import UnityCatalog, find_catalog
 
 
 class DeltaFormat:

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any
 
 from decider.formats.delta.checkpoint import DAMAGE, CheckpointPart
-from decider.formats.delta.lines import split_lines
+from decider.formats.delta.damage import split_lines
 from decider.formats.delta.listing import LOG_DIRECTORY, commit_version
 from decider.formats.delta.log import DeltaLog
 from decider.formats.table_format import Deletion, VacuumPreview
