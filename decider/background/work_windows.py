@@ -1,10 +1,12 @@
-"""Work windows: renews the times at which they open and close in the queue, whose scripts know no zones."""
+"""What the queue's scripts must be told again: times of work windows, whose zones they do not know, and prices."""
 
 from decider.background.runner import Schedule
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
 from decider.store.stored_values import milliseconds
+from shared.policy.budgets import encode_prices
 from shared.policy.work_windows import HeldWork
+from shared.prices import Prices
 from shared.queue import admin_commands, keys
 from shared.queue.decode import text
 
@@ -15,14 +17,16 @@ EVERY_S = 6 * 3_600.0
 class WorkWindowTimes:
     """Renews the times of all tables; a window that changes meanwhile is left alone, so several deciders do no harm."""
 
-    def __init__(self, queue: AsyncQueueExecutor) -> None:
+    def __init__(self, queue: AsyncQueueExecutor, prices: Prices | None = None) -> None:
         self.schedule = Schedule(EVERY_S, "work_windows_failed")
         self._queue = queue
+        self._prices = prices
 
     @translate_redis_errors
     async def run_once(self) -> int:
-        """Renew the times of each table; return how many have a window."""
+        """Set the prices of budgets, and renew the times of each table; return how many have a window."""
         queue, tables = self._queue, 0
+        await queue.run(admin_commands.set_prices(queue.name, encode_prices(self._prices)))
         now_ms = milliseconds(await queue.redis.time())
         async for table, found in queue.redis.hscan_iter(keys.work_windows(queue.name)):
             tables += 1

@@ -71,7 +71,7 @@ def build_background(
     if tables.sources.declared is not None:
         tasks["tables_file"] = _tables_file_sync(tables.sources.declared, operations, queue, tables, requests)
     tasks |= _consumer_tasks(settings, operations, requests)
-    return tasks | _archive_tasks(settings, queue, tables, requests) | _queue_tasks(queue)
+    return tasks | _archive_tasks(settings, queue, tables, requests) | _queue_tasks(settings, queue)
 
 
 def _consumer_tasks(
@@ -145,7 +145,7 @@ def _auto_analyze(
     )
 
 
-def _queue_tasks(queue: QueueServices) -> dict[str, BackgroundTask]:
+def _queue_tasks(settings: DeciderSettings, queue: QueueServices) -> dict[str, BackgroundTask]:
     """Build what keeps the queue fair, consistent and small."""
     return {
         "preemption": JobPreemption(queue.admin),
@@ -153,7 +153,7 @@ def _queue_tasks(queue: QueueServices) -> dict[str, BackgroundTask]:
         "slot_count": SlotCount(queue.admin, queue.actors.slots),
         "aof_rewrite": AofRewrite(queue.admin),
         "library_cleanup": LibraryCleanup(queue.admin),
-        "work_windows": WorkWindowTimes(queue.executor),
+        "work_windows": WorkWindowTimes(queue.executor, settings.tracking.prices),
     }
 
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+from shared.policy.budgets import parse_budgets
 from shared.policy.partition_filter import parse_filter
 from shared.policy.row_order import parse_sort_columns
 from shared.policy.work_windows import parse_work_windows
@@ -137,6 +138,14 @@ def work_windows(text: str) -> str | None:
     if text.strip().lower() == "none":
         return None
     parse_work_windows(text)
+    return " ".join(text.split())
+
+
+def budgets(text: str) -> str | None:
+    """Read budgets, which are kept as they were written; `none` is None."""
+    if text.strip().lower() == "none":
+        return None
+    parse_budgets(text)
     return " ".join(text.split())
 
 

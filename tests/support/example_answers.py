@@ -200,6 +200,8 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "read_cost": (None,),
         "write_cost": (None,),
         "may_start_at": (None,),
+        "waits_for": ("",),
+        "budgets": ((),),
         "work_window": (None,),
         "write_id": (f"{_JOB}/812/1",),
     }
