@@ -1,4 +1,4 @@
-"""What the queue's scripts must be told again: times of work windows, whose zones they do not know, and prices."""
+"""Renews in the queue, whose scripts know no zones, when work windows open and close, and the prices of budgets."""
 
 from decider.background.runner import Schedule
 from decider.store.redis.queue_executor import AsyncQueueExecutor

@@ -123,6 +123,22 @@ def test_a_run_that_reports_nothing_keeps_its_reservation(bench: Bench) -> None:
     assert spent(bench)[0] == 25_000
 
 
+def test_a_job_that_comes_back_without_a_budget_pays_nothing(bench: Bench) -> None:
+    learned(bench)
+    budget(bench, "24 core-seconds/day")
+    bench.enqueue(job())
+    (claim,) = bench.claim()
+    end(bench, claim, 1, RunResult.YIELD)
+    budget(bench, "")
+    (claim,) = bench.claim()
+    budget(bench, "24 core-seconds/day")
+    bench.enqueue(job(partition="other"))
+    assert len(bench.claim()) == 1
+    before = spent(bench)
+    end(bench, claim, 5)
+    assert spent(bench) == before, "it began before there was a budget"
+
+
 def test_use_belongs_to_the_day_and_month_in_which_the_run_began(bench: Bench) -> None:
     bench.clock.advance(round(datetime(2028, 2, 29, 23, tzinfo=UTC).timestamp() * 1000) - bench.clock.now_ms)
     learned(bench)

@@ -1,8 +1,9 @@
 """How much work waits: the seconds that the jobs of the queue are predicted to take one slot.
 
 A scaler starts and stops actors by this figure. So it counts what actors could run now, including jobs whose delay is
-over (a claim makes them ready, and without actors none claims), and what runs. It counts no jobs that are paused, or wait for
-a window or a budget. Jobs of Lakewright's own archives count only beside others: its commits alone must not wake actors.
+over (a claim makes them ready, and without actors none claims), and what runs. It counts no jobs that are paused, or
+wait for a window or a budget. Jobs of Lakewright's own archives count only beside others: its commits alone must not
+wake actors.
 """
 
 from collections import defaultdict
