@@ -201,7 +201,8 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "write_cost": (None,),
         "may_start_at": (None,),
         "waits_for": ("",),
-        "budgets": ((),),
+        "budget": ("2 core-hours/day",),
+        "scope": ("tenant",),
         "work_window": (None,),
         "write_id": (f"{_JOB}/812/1",),
     }

@@ -28,12 +28,7 @@ const COLUMNS: readonly Column<Budget>[] = [
 export function Budgets({ budgets }: { budgets: readonly Budget[] }) {
   return budgets.length === 0 ? null : (
     <Card title="Budgets" note="what jobs may use, with the most that running ones are predicted to">
-      <List
-        label="Budgets"
-        rows={budgets}
-        keyOf={one => `${one.scope} ${one.name} ${one.budget}`}
-        columns={COLUMNS}
-      />
+      <List label="Budgets" rows={budgets} keyOf={one => `${one.scope} ${one.name} ${one.budget}`} columns={COLUMNS} />
     </Card>
   );
 }
