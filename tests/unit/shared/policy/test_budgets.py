@@ -43,7 +43,7 @@ def test_what_is_no_budget_is_refused_with_what_is_expected(text: str, problem: 
 
 
 def test_a_property_keeps_the_text_and_none_is_no_budget() -> None:
-    assert budgets(" 2  core-hours/day;1 GiB/month ") == "2 core-hours/day;1 GiB/month"
+    assert budgets(" 2 core-hours/day;1 GiB/month ") == "2 core-hours/day;1 GiB/month"
     assert budgets("None") is None
 
 
