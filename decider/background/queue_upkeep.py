@@ -1,4 +1,4 @@
-"""Upkeep of the queue: its file, its scripts, its slots, preemption, and the times of work windows.
+"""Upkeep of the queue: its file, its scripts, its slots, preemption, the times of work windows, prices of budgets.
 
 Each pass is one script, or repeats safely, so several deciders do no harm.
 """
@@ -12,7 +12,9 @@ from decider.store.queue.queue_admin import QueueAdmin
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import CommandRefused, translate_redis_errors
 from decider.store.stored_values import milliseconds
+from shared.policy.budgets import encode_prices
 from shared.policy.work_windows import HeldWork
+from shared.prices import Prices
 from shared.queue import admin_commands, keys
 from shared.queue.admin_commands import Preemption
 from shared.queue.decode import text
@@ -118,19 +120,21 @@ WINDOWS_EVERY_S = 6 * 3_600.0
 
 
 class WorkWindowTimes:
-    """Renews the times at which windows open and close in the queue, whose scripts know no zones.
+    """Renews in the queue, whose scripts know no zones, when work windows open and close, and the prices of budgets.
 
     A window that changes meanwhile is left alone.
     """
 
-    def __init__(self, queue: AsyncQueueExecutor) -> None:
+    def __init__(self, queue: AsyncQueueExecutor, prices: Prices | None = None) -> None:
         self.schedule = Schedule(WINDOWS_EVERY_S, "work_windows_failed")
         self._queue = queue
+        self._prices = prices
 
     @translate_redis_errors
     async def run_once(self) -> int:
-        """Renew the times of each table; return how many have a window."""
+        """Set the prices of budgets, and renew the times of each table; return how many have a window."""
         queue, tables = self._queue, 0
+        await queue.run(admin_commands.set_prices(queue.name, encode_prices(self._prices)))
         now_ms = milliseconds(await queue.redis.time())
         async for table, found in queue.redis.hscan_iter(keys.work_windows(queue.name)):
             tables += 1

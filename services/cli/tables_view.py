@@ -8,6 +8,7 @@ from services.cli.render import (
     Output,
     at,
     backlog_of,
+    budget_use,
     compactness,
     counted,
     duration,
@@ -22,6 +23,7 @@ STATES = {
     "waiting": "waiting for an actor",
     "backing_off": "retrying",
     "outside_window": "outside its window",
+    "over_budget": "over budget",
 }
 """Conditions of tables that people read in other words."""
 
@@ -219,6 +221,7 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "backlog": backlog_of(answer["amplification"]),
         "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
         "work window": _window(answer["work_window"]),
+        "budget": "; ".join(f"{one['scope']}: {budget_use(one)}" for one in answer["budgets"]) or "none",
         "counters": shown(answer["counters"]),
     }
 

@@ -62,7 +62,7 @@ def build_background(settings: DeciderSettings, services: Services) -> Mapping[s
         "slot_count": SlotCount(admin, queue.actors.slots),
         "aof_rewrite": AofRewrite(admin),
         "library_cleanup": LibraryCleanup(admin),
-        "work_windows": WorkWindowTimes(queue.executor),
+        "work_windows": WorkWindowTimes(queue.executor, settings.tracking.prices),
     }
     if requests.discovery.is_periodic:
         tasks["discovery"] = requests.discovery

@@ -200,6 +200,9 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "read_cost": (None,),
         "write_cost": (None,),
         "may_start_at": (None,),
+        "waits_for": ("",),
+        "budget": ("2 core-hours/day",),
+        "scope": ("tenant",),
         "work_window": (None,),
         "write_id": (f"{_JOB}/812/1",),
     }

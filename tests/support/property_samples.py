@@ -64,6 +64,8 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.window", "sat-sun 0:00-24:00 UTC", "work_window", "sat-sun 0:00-24:00 UTC"),
     ("lakewright.window", "none", "work_window", None),
     ("lakewright.window-applies-to", "heavy", "window_work", WindowWork.HEAVY),
+    ("lakewright.budget", "2 core-hours/day", "budget", "2 core-hours/day"),
+    ("lakewright.budget", "none", "budget", None),
     ("lakewright.max-concurrent-jobs", "3", "max_concurrent_jobs", 3),
     ("lakewright.max-concurrent-jobs", "off", "max_concurrent_jobs", None),
     ("lakewright.quota", "0.1", "quota", Fraction(1, 10)),

@@ -31,7 +31,7 @@ def names(path: str) -> frozenset[str]:
     text = (ROOT / path).read_text()
     if path.endswith(".py"):
         return frozenset(python_names(ast.parse(text).body))
-    functions = re.findall(r"^local function (\w+)", text, re.MULTILINE)
+    functions = re.findall(r"^ *local function (\w+)", text, re.MULTILINE)
     locals_ = re.findall(r"^local ([\w, ]+)", text, re.MULTILINE)
     return frozenset((*functions, *(name.strip() for line in locals_ for name in line.split(","))))
 

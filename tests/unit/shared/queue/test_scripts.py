@@ -54,6 +54,7 @@ SAMPLES: list[Command[Any]] = [
     commands.forget_refusals("q", "t", ["{}"]),
     admin_commands.set_weight("q", Scope.TENANT, "a", 2),
     admin_commands.set_window("q", "t", ""),
+    admin_commands.set_budget("q", Scope.TABLE, "t", ""),
     admin_commands.set_limit("q", Scope.TABLE, "t", admin_commands.SlotLimit(2)),
     admin_commands.pause("q", Scope.QUEUE),
     admin_commands.expedite("q", JOB),
