@@ -147,7 +147,9 @@ def test_files_of_three_writers_are_merged_by_column_unless_one_of_them_forbids_
 
 
 def test_a_column_of_distinct_values_gets_no_dictionary_and_one_of_few_keeps_it(lab: DeltaLab) -> None:
-    """A sample of many files says nothing of all of them."""
+    """A sample of many files says nothing of all of them; it is taken of the largest, wherever it comes."""
+    tiny = lab.directory / "tiny.parquet"
+    pq.write_table(pa.table({"id": [-1, -1], "kind": ["k1", "k2"], "same": [0, 0]}), tiny)
     files = []
     for number in range(40):
         files.append(lab.directory / f"{number}.parquet")
@@ -155,12 +157,13 @@ def test_a_column_of_distinct_values_gets_no_dictionary_and_one_of_few_keeps_it(
         rows = {"id": ids, "kind": [f"k{n % 5}" for n in ids], "same": list(range(1_000))}
         pq.write_table(pa.table(rows), files[-1])
 
-    few, many = (merged(lab, *files[:count]) for count in (10, 40))
+    few, late, many = (merged(lab, *some) for some in (files[:10], [tiny, *files[:10]], files))
 
-    chunks = [pq.ParquetFile(lab.directory / "out" / one["name"]).metadata.row_group(0) for one in (few, many)]
+    chunks = [pq.ParquetFile(lab.directory / "out" / one["name"]).metadata.row_group(0) for one in (few, late, many)]
     has_dictionary = [["PLAIN_DICTIONARY" in one.column(at).encodings for at in range(3)] for one in chunks]
-    assert has_dictionary == [[False, True, False], [False, True, True]]
+    assert has_dictionary == [[False, True, False], [False, True, False], [False, True, True]]
     assert pq.read_table(lab.directory / "out" / few["name"])["id"].to_pylist() == list(range(10_000))
+    assert pq.read_table(lab.directory / "out" / late["name"])["id"].to_pylist() == [-1, -1, *range(10_000)]
 
 
 def test_files_of_another_schema_and_pages_that_cannot_be_decoded_are_obstacles_and_leave_no_file(
