@@ -11,11 +11,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from actor.formats.delta.commit_file import NewCommits
 from actor.formats.delta.delta_scala import DeltaScala
+
+if TYPE_CHECKING:
+    from actor.formats.delta.log import TableShape
 
 MAX_COMMITS_REPLAYED = 50
 """Commits read one by one to learn what changed; beyond that, one Spark job on the snapshot is cheaper."""
@@ -50,13 +53,17 @@ class OpenedLog:
 
 @dataclass(frozen=True, slots=True)
 class CachedSnapshot:
-    """A snapshot of the JVM with a checksum. `digest`: its commit's; `read_version`: where Delta read the log."""
+    """A snapshot of the JVM with a checksum, and its shape.
+
+    `digest`: its commit's; `read_version`: where Delta read the log.
+    """
 
     log: OpenedLog
     snapshot: Any
     version: int
     digest: str
     read_version: int
+    shape: "TableShape"
 
 
 class SnapshotCache:
@@ -155,7 +162,8 @@ def newest(cached: CachedSnapshot, log: CommitReader, scala: DeltaScala) -> Cach
     snapshot = scala.next_snapshot.carried(
         cached.log.delta_log, cached.snapshot, found.described, change.files, change.bytes
     )
-    return CachedSnapshot(cached.log, snapshot, version, found.commits[-1].digest, cached.read_version)
+    # A commit that changes the shape is not conclusive.
+    return replace(cached, snapshot=snapshot, version=version, digest=found.commits[-1].digest)
 
 
 def with_checksum(snapshot: Any, delta_log: Any, scala: DeltaScala) -> Any:

@@ -1,5 +1,6 @@
 package io.lakewright.parquet;
 
+import io.lakewright.spark.Json;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -64,6 +65,11 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
     }
     found.put("schemas", reported);
     return found;
+  }
+
+  /** Returns the same as JSON. */
+  public String text() throws java.io.IOException {
+    return Json.text(reported());
   }
 
   /** Hands over the footer of a file, once, as a copy changes it; null if it was not kept. */
