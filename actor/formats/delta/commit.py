@@ -92,7 +92,8 @@ class DeltaTarget:
         """Commit as an OPTIMIZE, after passing Delta the files that the outputs were made from."""
         inputs = [logged for group in attempt.committed for logged in group.live.inputs]
         outputs = [logged for group in attempt.committed for logged in group.outputs]
-        now_ms, metrics = int(time.time() * 1000), dict(operation_metrics(inputs, outputs))
+        now_ms = int(time.time() * 1000)
+        metrics = dict(operation_metrics(inputs, outputs))
         actions = self._scala.replacement(attempt.base, json_array(inputs), json_array(outputs), now_ms)
         compared_by = weakest(group.proof for group in attempt.groups)
         return self._log.commit(attempt.base, actions, metrics, compared_by, operation=self.operation)

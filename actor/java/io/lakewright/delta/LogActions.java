@@ -30,7 +30,7 @@ public final class LogActions {
     return PythonUtils.toSeq(removes);
   }
 
-  /** Returns what replaces files by others, and tells the transaction that they were read; both are such arrays. */
+  /** Returns what replaces files, which the transaction has read then, by others; both are such arrays. */
   public static Seq<Action> replacement(OptimisticTransaction txn, String inputs, String outputs, long atMs)
       throws IOException {
     Seq<AddFile> read = adds(inputs);
