@@ -1,5 +1,6 @@
 """Small row groups become large ones, column by column: every value stays, and nothing stays behind on a failure."""
 
+import base64
 import json
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -9,14 +10,16 @@ import pytest
 
 from actor.jvm.scala import Scala
 from actor.ports import GroupStatus
-from tests.contract.test_parquet_footers import set_nine_rows, with_footer
-from tests.contract.test_row_group_copy import replaced, rewritten
+from shared.errors import LakewrightError
+from tests.contract.test_parquet_footers import set_nine_rows, summaries, with_footer
+from tests.contract.test_row_group_copy import log_sizes, replaced, rewritten
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 from tests.support.forced_copies import NEVER_COPIES
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
+encryption = pytest.importorskip("pyarrow.parquet.encryption", reason="pyarrow is in the extra `decider`")
 deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
 pytestmark = pytest.mark.spark
 
@@ -144,6 +147,46 @@ def test_files_of_three_writers_are_merged_by_column_unless_one_of_them_forbids_
     assert merging.digest(str(path)) == before
     read = sorted(map(str, pa.table(deltalake.DeltaTable(str(path)).to_pyarrow_table()).to_pylist()))
     assert read == sorted([str(row) for row in rows.to_pylist()] * 3 + [str(rows.to_pylist()[1])] * 3)
+
+
+@pytest.mark.parametrize("is_footer_plain", [True, False])
+def test_an_encrypted_file_among_those_of_other_writers_fails_the_group_and_changes_nothing(
+    merging: DeltaLab, is_footer_plain: bool
+) -> None:
+    """Its values are only for who has the key, so no way of writing may take its pages for those of a plain file."""
+    path, rows = merging.directory / "t", pa.table({"id": [1, 2], "v": ["a", None]})
+    for _ in range(2):
+        deltalake.write_deltalake(path, rows, mode="append")
+    assert rewritten(merging, path.as_uri()).by_column
+    for _ in range(2):
+        deltalake.write_deltalake(path, rows, mode="append")
+    last = path / deltalake.DeltaTable(path).get_add_actions(flatten=True)["path"][0].as_py()
+    pq.write_table(rows, last, encryption_properties=sealed(is_footer_plain=is_footer_plain))
+    log_sizes(path)
+    (found,) = summaries(merging, last)
+    before = sorted(path.rglob("*"))
+
+    with pytest.raises(LakewrightError):
+        rewritten(merging, path.as_uri())
+
+    assert found["obstacle"] == "encryption"
+    assert sorted(path.rglob("*")) == before
+
+
+class Keys(encryption.KmsClient):  # type: ignore[name-defined]
+    """A key server that hides nothing."""
+
+    def wrap_key(self, key_bytes: bytes, _name: str) -> str:
+        return base64.b64encode(key_bytes).decode()
+
+
+def sealed(*, is_footer_plain: bool) -> Any:
+    """Return what pyarrow encrypts the column `v` with, and the footer unless it is to be plain."""
+    keys = encryption.EncryptionConfiguration(
+        footer_key="f", column_keys={"c": ["v"]}, plaintext_footer=is_footer_plain, double_wrapping=False
+    )
+    factory = encryption.CryptoFactory(lambda _: Keys())
+    return factory.file_encryption_properties(encryption.KmsConnectionConfig(), keys)
 
 
 def test_a_column_of_distinct_values_gets_no_dictionary_and_one_of_few_keeps_it(lab: DeltaLab) -> None:

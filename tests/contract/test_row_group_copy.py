@@ -61,14 +61,15 @@ def replaced(table: tables.HandTable, write: Any) -> None:
     """Write the data files of a table again, each as `write` (rows, path) does."""
     for name, _ in tables.live(table.path):
         write(pq.read_table(table.path / name), table.path / name)
-    _log_sizes(table)
+    log_sizes(table.path)
 
 
-def _log_sizes(table: tables.HandTable) -> None:
-    for log in (table.path / "_delta_log").glob("*.json"):
+def log_sizes(table: Path) -> None:
+    """Write the sizes that the data files of a table have now into its log."""
+    for log in (table / "_delta_log").glob("*.json"):
         actions = [json.loads(line) for line in log.read_text().splitlines()]
         for add in (action["add"] for action in actions if "add" in action):
-            add["size"] = (table.path / add["path"]).stat().st_size
+            add["size"] = (table / add["path"]).stat().st_size
         log.write_text("\n".join(map(json.dumps, actions)))
 
 
@@ -189,7 +190,7 @@ def test_files_of_other_schemas_and_codecs_are_encoded(copying: DeltaLab) -> Non
         rows = pq.read_table(table.path / first)
         rows = rows.cast(pa.schema([f.with_nullable(name != "schema") for f in rows.schema]))
         pq.write_table(rows, table.path / first, **options)
-        _log_sizes(table)
+        log_sizes(table.path)
         before = tables.rows(table.path)
         found.append(rewritten(copying, table.location).encoded_because)
         assert tables.rows(table.path) == before
