@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from actor.jvm.scala import Scala
+from actor.formats.delta.delta_scala import DeltaScala
+from actor.jvm.scala import jvm_context
 from actor.ports import GroupStatus
 from shared.errors import LakewrightError
-from tests.contract.test_parquet_footers import set_nine_rows, summaries, with_footer
+from tests.contract.test_parquet_footers import set_nine_rows, summaries, texts_of, with_footer
 from tests.contract.test_row_group_copy import log_sizes, replaced, rewritten
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
@@ -35,13 +36,12 @@ def merging(lab: DeltaLab) -> DeltaLab:
 
 def merged(lab: DeltaLab, *files: Path, block_bytes: int = 1 << 27, codec: str = "SNAPPY") -> dict[str, Any]:
     """What the task says of its output in the folder `out`."""
-    scala = Scala(lab.spark)
+    scala = DeltaScala(lab.spark)
     conf = scala.resolve("org.apache.hadoop.conf.Configuration")(lab.spark._jsc.hadoopConfiguration())
     conf.set(BLOCK_BYTES, str(block_bytes))
-    paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
-    folder = f"file://{lab.directory}/out"
-    task = scala.resolve("io.lakewright.parquet.ColumnMerge")(conf, paths, sizes, folder, "lw-", ".parquet", codec)
-    said: dict[str, Any] = json.loads(scala.to_json(task.call(None)))
+    where = f"file://{lab.directory}/out", "lw-", ".parquet"
+    merge = scala.group.merged
+    said: dict[str, Any] = json.loads(merge(jvm_context(lab.spark), conf, *texts_of(files), *where, codec))
     return said
 
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.engine import EngineSettings
 from actor.formats.parquet.copy_rules import CopyLimits
-from actor.jvm.scala import Scala
+from actor.jvm.scala import jvm_context
 from actor.ports import GroupOutcome, GroupStatus, RewriteRequest
 from shared.errors import Corrupt, RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from tests.contract.test_parquet_footers import chunk_of, footer, summaries, with_footer
+from tests.contract.test_parquet_footers import chunk_of, footer, summaries, texts_of, with_footer
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark
 from tests.support.forced_copies import FORCED_LIMITS, NEVER_COPIES
@@ -161,11 +162,10 @@ def test_a_copy_that_grows_to_the_full_size_is_an_obstacle_and_leaves_no_file(la
 
 def joined(lab: DeltaLab, *files: Path, end_bytes: int = 0) -> dict[str, Any]:
     """What the task says of its output in the folder `out`."""
-    scala, conf = Scala(lab.spark), lab.spark._jsc.hadoopConfiguration()
-    paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
-    folder = f"file://{lab.directory}/out"
-    task = scala.resolve("io.lakewright.parquet.RowGroupCopy")(conf, paths, sizes, folder, "lw-", ".parquet", end_bytes)
-    said: dict[str, Any] = json.loads(scala.to_json(task.call(None)))
+    context, conf = jvm_context(lab.spark), lab.spark._jsc.hadoopConfiguration()
+    where = f"file://{lab.directory}/out", "lw-", ".parquet"
+    copied = DeltaScala(lab.spark).group.copied
+    said: dict[str, Any] = json.loads(copied(context, conf, *texts_of(files), *where, end_bytes, None))
     return said
 
 

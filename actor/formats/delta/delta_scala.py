@@ -136,7 +136,7 @@ class DeltaScala(Scala):
         return self._log_actions.adds(json_array)
 
     def replacement(self, txn: Any, inputs: str, outputs: str, at_ms: int) -> Any:
-        """Return the actions that replace files by others, both such arrays; the transaction has read the replaced ones."""
+        """Return the actions that replace files, which the transaction has read then, by others; both such arrays."""
         return self._log_actions.replacement(txn, inputs, outputs, at_ms)
 
     def removes(self, adds: Any, at_ms: int, *, data_change: bool) -> Any:

@@ -40,8 +40,9 @@ public final class DeltaGroup {
       long endBytes,
       ParquetColumns footers)
       throws Exception {
+    HadoopStore store = new HadoopStore(configuration, folder);
     RowGroupCopy task =
-        new RowGroupCopy(configuration, list(Json.texts(paths)), list(Json.numbers(sizes)), folder, prefix, suffix, endBytes);
+        new RowGroupCopy(store, list(Json.texts(paths)), list(Json.numbers(sizes)), prefix, suffix, endBytes);
     task.use(footers);
     return Json.text(ParquetTask.run(context, task));
   }
@@ -57,8 +58,10 @@ public final class DeltaGroup {
       String suffix,
       String codec)
       throws Exception {
+    HadoopStore store = new HadoopStore(configuration, folder);
     ColumnMerge task =
-        new ColumnMerge(configuration, list(Json.texts(paths)), list(Json.numbers(sizes)), folder, prefix, suffix, codec);
+        new ColumnMerge(
+            store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), prefix, suffix, codec);
     return Json.text(ParquetTask.run(context, task));
   }
 

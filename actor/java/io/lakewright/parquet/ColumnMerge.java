@@ -68,33 +68,6 @@ public final class ColumnMerge extends ParquetTask {
   private final String codec; // As parquet-java names it.
 
   public ColumnMerge(
-      Configuration configuration,
-      ArrayList files,
-      ArrayList sizes,
-      String folder,
-      String prefix,
-      String suffix,
-      String codec) {
-    this(new HadoopStore(configuration, folder), files, sizes, prefix, suffix, codec);
-  }
-
-  private ColumnMerge(
-      HadoopStore store, ArrayList files, ArrayList sizes, String prefix, String suffix, String codec) {
-    this(store, store.settings(), files, sizes, prefix, suffix, codec);
-  }
-
-  public ColumnMerge(
-      ParquetStore store,
-      Configuration configuration,
-      ArrayList files,
-      ArrayList sizes,
-      String prefix,
-      String suffix,
-      String codec) {
-    this(store, new SerializableConfiguration(configuration), files, sizes, prefix, suffix, codec);
-  }
-
-  private ColumnMerge(
       ParquetStore store,
       SerializableConfiguration settings,
       ArrayList files,
