@@ -177,7 +177,8 @@ class TableLog:
     def shape(self, snapshot: Any) -> TableShape:
         """Return the metadata and protocol of a snapshot."""
         if self._newest is not None and snapshot is self._newest.snapshot:
-            return self._newest.shape
+            known: TableShape = self._newest.shape
+            return known
         return TableShape(*self._scala.shape(snapshot))
 
     def version(self, snapshot: Any) -> int:

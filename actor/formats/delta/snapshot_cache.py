@@ -12,13 +12,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from actor.formats.delta.commit_file import NewCommits
 from actor.formats.delta.delta_scala import DeltaScala
-
-if TYPE_CHECKING:
-    from actor.formats.delta.log import TableShape
 
 MAX_COMMITS_REPLAYED = 50
 """Commits read one by one to learn what changed; beyond that, one Spark job on the snapshot is cheaper."""
@@ -53,9 +50,9 @@ class OpenedLog:
 
 @dataclass(frozen=True, slots=True)
 class CachedSnapshot:
-    """A snapshot of the JVM with a checksum, and its shape.
+    """A snapshot of the JVM with a checksum.
 
-    `digest`: its commit's; `read_version`: where Delta read the log.
+    `digest`: its commit's; `read_version`: where Delta read the log; `shape`: its `TableShape`.
     """
 
     log: OpenedLog
@@ -63,7 +60,7 @@ class CachedSnapshot:
     version: int
     digest: str
     read_version: int
-    shape: "TableShape"
+    shape: Any
 
 
 class SnapshotCache:
