@@ -23,7 +23,7 @@ GENERATED_TAG = "lakewright.generated-ms"
 """AddFile tag of a rewritten file: the start of its window; its modification time is the rewrite's."""
 
 MAX_LEFTOVERS = Fraction(1, 4)
-"""Share of the target by which an output may exceed it with leftovers: in replays, twice as much took few more along."""
+"""Share of the target by which an output may exceed it with leftovers: in replays twice as much took few more along."""
 
 
 def small_files(files: Iterable[DataFile], size_levels: SizeLevels) -> list[DataFile]:
@@ -92,7 +92,7 @@ def output_tags(inputs: Sequence[DataFile], window_s: int | None) -> dict[str, s
 
 
 def select_groups(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:
-    """Choose groups until no prefix of what is left is permitted, then distribute leftovers; `small` ascends by size."""
+    """Choose groups until no prefix of what is left is permitted, then add leftovers; `small` ascends by size."""
     size_levels, min_inputs, levels = policy.size_levels, policy.min_input_files, policy.automatic_levels
     groups: list[list[DataFile]] = []
     while True:
