@@ -310,6 +310,15 @@ def test_a_rollback_before_the_commit_takes_the_group(ice: IcebergJvm) -> None:
     assert ice.rows(table) == list(range(20))
 
 
+def test_a_commit_that_others_are_faster_than_is_tried_again_by_us_and_not_by_iceberg(ice: IcebergJvm) -> None:
+    """Iceberg would wait as the table says, 100 ms at least, in which others commit again."""
+    table = ice.create("busy")
+    paths = ice.append(table, 0, 10)
+    done = ice.rewrite(ice.busy(table, 2), WHOLE_TABLE, paths)
+    assert (done.version is None, done.conflicts) == (False, 2)
+    assert (ice.rows(table), ice.metadata_files_left(table)) == (list(range(20)), set())
+
+
 def test_a_table_of_the_first_format_version_is_rewritten(ice: IcebergJvm) -> None:
     table = ice.create("v1", version=1, by_g=True)
     paths = ice.append(table, 0, 10)

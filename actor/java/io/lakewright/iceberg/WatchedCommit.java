@@ -12,6 +12,8 @@ import org.apache.iceberg.SnapshotChanges;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.exceptions.CleanableFailure;
+import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
@@ -20,7 +22,8 @@ import org.apache.iceberg.util.SnapshotUtil;
 
 /**
  * The operations of a table for one commit, which say whether the catalog was asked for it: a commit that fails before was
- * certainly not made.
+ * certainly not made. The catalog is asked once: where others were faster, Iceberg itself would wait, as long as the table
+ * says, and longer each time.
  */
 public final class WatchedCommit implements TableOperations {
   private final BaseTable named;
@@ -81,7 +84,11 @@ public final class WatchedCommit implements TableOperations {
     }
     checkDeletes(base);
     isAsked = true;
-    table.commit(base, metadata);
+    try {
+      table.commit(base, metadata);
+    } catch (CommitFailedException failure) {
+      throw new OthersFirstException(failure);
+    }
   }
 
   public TableMetadata current() {
@@ -118,5 +125,14 @@ public final class WatchedCommit implements TableOperations {
 
   public boolean requireStrictCleanup() {
     return table.requireStrictCleanup();
+  }
+
+  /** Others were faster, and the commit was not made: Iceberg deletes its files, and the caller tries again. */
+  private static final class OthersFirstException extends RuntimeException implements CleanableFailure {
+    private static final long serialVersionUID = 1L;
+
+    OthersFirstException(CommitFailedException failure) {
+      super(failure);
+    }
   }
 }
