@@ -319,6 +319,20 @@ def test_a_commit_that_others_are_faster_than_is_tried_again_by_us_and_not_by_ic
     assert (ice.rows(table), ice.metadata_files_left(table)) == (list(range(20)), set())
 
 
+def test_what_was_written_under_one_format_version_is_not_committed_under_another(ice: IcebergJvm) -> None:
+    """Rows get their ids with the first commit under version 3, and outputs of before would lose them."""
+    table = ice.create("upgraded")
+    paths = ice.append(table, 0, 10)
+
+    def upgrade() -> None:
+        other = ice.loaded(table)
+        other.updateProperties().set("format-version", "3").commit()
+        ice.append(other, 20)
+
+    done = ice.rewrite(table, WHOLE_TABLE, paths, lambda: None, upgrade)
+    assert (done.conflicts, ice.rows(table)) == (1, list(range(30)))
+
+
 def test_a_table_of_the_first_format_version_is_rewritten(ice: IcebergJvm) -> None:
     table = ice.create("v1", version=1, by_g=True)
     paths = ice.append(table, 0, 10)

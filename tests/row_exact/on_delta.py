@@ -1,4 +1,4 @@
-"""A Delta table with deletion vectors that Spark, deltalake and an append by hand change, and that five readers read."""
+"""A Delta table with deletion vectors that Spark, deltalake and an append by hand change, that five readers read."""
 
 import json
 import uuid
@@ -23,7 +23,7 @@ from actor.proofread.vectors import read_vector
 from shared.formats.delta_references import vector_path
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, PartitionKey
-from tests.row_exact.playing import Model, Row, Rows, counted, explain
+from tests.row_exact.playing import Model, Rows, counted, explain
 from tests.support import delta_tables as tables
 from tests.support import duckdb_extensions
 from tests.support.delta_lab import mark
@@ -78,7 +78,9 @@ class OnDelta:
         self._name = f"delta.`{path}`"
         given = ", ".join(f"'{name}'='{value}'" for name, value in {**VECTORS, **kind.properties}.items())
         by_day = "PARTITIONED BY (d)" if kind.by_day else ""
-        self._sql(f"CREATE TABLE {{t}} (id BIGINT, v STRING, x INT, d INT) USING delta {by_day} TBLPROPERTIES ({given})")
+        self._sql(
+            f"CREATE TABLE {{t}} (id BIGINT, v STRING, x INT, d INT) USING delta {by_day} TBLPROPERTIES ({given})"
+        )
         self.model.then[0] = {}
         self.meanwhile: Mapping[str, Callable[[], object]] = {
             "delete": self.delete,
@@ -176,10 +178,14 @@ class OnDelta:
             f"UPDATE SET v = '{text}' WHEN NOT MATCHED THEN INSERT (id, v, x, d) "
             f"VALUES (s.id, '{text}', 1, cast(s.id % {DAYS} AS INT))"
         )
-        self.model.add({one: (text, self.model.rows[one][1] if one in self.model.rows else 1) for one in [*known, *new]})
+        self.model.add(
+            {one: (text, self.model.rows[one][1] if one in self.model.rows else 1) for one in [*known, *new]}
+        )
 
     def restore(self) -> None:
-        version = self.model.draw.choice(sorted(self.model.then))
+        self.go_back(self.model.draw.choice(sorted(self.model.then)))
+
+    def go_back(self, version: int) -> None:
         self._sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
         self.model.go_back(version)
 
@@ -197,9 +203,9 @@ class OnDelta:
         log.forTable(self._session._jsparkSession, str(self.path)).checkpoint()
 
     def delete_by_deltalake(self) -> None:
-        if ids := self.model.some(2):
-            if self._by_deltalake(lambda table: table.delete(f"id IN ({', '.join(map(str, ids))})")):
-                self.model.drop(ids)
+        ids = self.model.some(2)
+        if ids and self._by_deltalake(lambda table: table.delete(f"id IN ({', '.join(map(str, ids))})")):
+            self.model.drop(ids)
 
     def optimize_by_deltalake(self) -> None:
         self._by_deltalake(lambda table: table.optimize.compact())
@@ -218,7 +224,9 @@ class OnDelta:
 
     def live(self) -> Mapping[PartitionKey, Sequence[DataFile]]:
         engine, location = self._engines.of["copied"], self.path.as_uri()
-        values = [PartitionKey(f'{{"d":"{day}"}}') for day in range(DAYS)] if self._kind.by_day else [PartitionKey("{}")]
+        values = (
+            [PartitionKey(f'{{"d":"{day}"}}') for day in range(DAYS)] if self._kind.by_day else [PartitionKey("{}")]
+        )
         found = {key: engine.read_partition(location, key).files for key in values}
         return {key: sorted(files, key=lambda file: file.path) for key, files in found.items()}
 
@@ -299,7 +307,9 @@ class OnDelta:
         adds = [add for one in versions for add in tables.added(self.path, one)]
         vectors = {vector_path(add["deletionVector"]) for add in adds if add.get("deletionVector")}
         named = {unquote(add["path"]) for add in adds} | {one for one in vectors if one}
-        on_disk = {str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.suffix in (".parquet", ".bin")}
+        on_disk = {
+            str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.suffix in (".parquet", ".bin")
+        }
         left = {name for name in on_disk if Path(name).parts[0] not in ("_delta_log", "_change_data")} - named
         assert not left, f"files that no version names: {left}"
 

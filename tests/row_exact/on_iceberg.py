@@ -29,7 +29,9 @@ from tests.support.steering import Steering
 Found = Counter[tuple[Any, ...]]
 DAYS = 2
 IDS = {"id": 1, "v": 2, "x": 3, "d": 4}
-SCHEMA = pa.schema([with_id(n, k, IDS) for n, k in zip(IDS, (pa.int64(), pa.string(), pa.int32(), pa.int32()), strict=True)])
+SCHEMA = pa.schema(
+    [with_id(n, k, IDS) for n, k in zip(IDS, (pa.int64(), pa.string(), pa.int32(), pa.int32()), strict=True)]
+)
 MERGED_ON_READ = {f"write.{mode}.mode": "merge-on-read" for mode in ("delete", "update", "merge")}
 
 
@@ -82,7 +84,9 @@ class OnIceberg:
         }
         given = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
         by_day = "PARTITIONED BY (d)" if kind.by_day else ""
-        self._sql(f"CREATE TABLE {{t}} (id BIGINT, v STRING, x INT, d INT) USING iceberg {by_day} TBLPROPERTIES ({given})")
+        self._sql(
+            f"CREATE TABLE {{t}} (id BIGINT, v STRING, x INT, d INT) USING iceberg {by_day} TBLPROPERTIES ({given})"
+        )
         self.java = self._lab.java(self._name)
         self._foreign = ForeignWriter(self._lab, self._name)
         self._foreign_name = name
@@ -178,7 +182,9 @@ class OnIceberg:
             f"UPDATE SET v = '{text}' WHEN NOT MATCHED THEN INSERT (id, v, x, d) "
             f"VALUES (s.id, '{text}', 1, cast(s.id % {DAYS} AS INT))"
         )
-        self.model.add({one: (text, self.model.rows[one][1] if one in self.model.rows else 1) for one in [*known, *new]})
+        self.model.add(
+            {one: (text, self.model.rows[one][1] if one in self.model.rows else 1) for one in [*known, *new]}
+        )
 
     def roll_back(self) -> None:
         current = self._snapshot()
@@ -188,9 +194,14 @@ class OnIceberg:
             current = None if current.parentId() is None else self.java.snapshot(current.parentId())
         known = [one for one in chain if one in self.model.then]
         if known:
-            back = self.model.draw.choice(known[:4])
-            self._call("rollback_to_snapshot", f"snapshot_id => {back}L")
-            self.model.go_back(back)
+            self.go_back(self.model.draw.choice(known[:4]))
+
+    def go_back(self, version: int) -> None:
+        self._call("rollback_to_snapshot", f"snapshot_id => {version}L")
+        self.model.go_back(version)
+
+    def version(self) -> int:
+        return int(self._snapshot().snapshotId())
 
     def rewrite_positions(self) -> None:
         self._call("rewrite_position_delete_files", "options => map('rewrite-all', 'true')")
@@ -206,7 +217,9 @@ class OnIceberg:
 
     def live(self) -> Mapping[PartitionKey, Sequence[DataFile]]:
         engine, location = self._engines.of["copied"], self._lab.location(self._name)
-        values = [PartitionKey(f'{{"d":"{day}"}}') for day in range(DAYS)] if self._kind.by_day else [PartitionKey("{}")]
+        values = (
+            [PartitionKey(f'{{"d":"{day}"}}') for day in range(DAYS)] if self._kind.by_day else [PartitionKey("{}")]
+        )
         found = {key: engine.read_partition(location, key).files for key in values}
         return {key: sorted(files, key=lambda file: file.path) for key, files in found.items()}
 

@@ -60,7 +60,7 @@ class Model:
 
     def note(self, versions: Sequence[int]) -> None:
         """Note these versions as having the rows of now."""
-        self.then |= dict.fromkeys(versions, dict(self.rows))
+        self.then |= {version: dict(self.rows) for version in versions}
 
     def go_back(self, version: int) -> None:
         """Take the rows of a version."""
@@ -76,10 +76,13 @@ class World(Protocol):
     meanwhile: Mapping[str, Callable[[], object]]
 
     def version(self) -> int:
-        """Return what the newest version is called, after those that the model knows."""
+        """Return the newest version, or the newest snapshot."""
 
     def note(self) -> None:
         """Note the rows of all versions since the last call."""
+
+    def go_back(self, version: int) -> None:
+        """Make the rows of a version the newest ones."""
 
     def live(self) -> Mapping[PartitionKey, Sequence[DataFile]]:
         """Return the live files of each partition."""
@@ -120,6 +123,33 @@ class Player:
             self._act(self._world.others)
             self._world.check()
         self._world.finish()
+
+    def afterwards(self, control: Steering, way: str, below: int) -> None:
+        """Rewrite all files so that rows are hidden in the output; then let others do one thing after the other to it.
+
+        below: as of `World.rewrite`.
+        """
+        world = self._world
+        groups = [FileGroup(key, tuple(files), RewriteMode.MINOR) for key, files in world.live().items()]
+        outcome = world.rewrite(groups, control, way, below)
+        world.note()
+        assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED] * len(groups)
+        assert any(file.deleted_rows for end in outcome.groups for file in end.outputs)
+        self._compare_report(outcome)
+        world.check()
+        version = world.version()
+        for name in {**world.others, "rewrite": None}:
+            self.done.append(name)
+            if name == "rewrite":
+                self._rewrite()
+            else:
+                world.others[name]()
+                world.note()
+            world.check()
+            world.go_back(version)
+            world.note()
+            world.check()
+        world.finish()
 
     def _act(self, among: Mapping[str, Callable[[], object]]) -> None:
         name = self._draw.choice(list(among))

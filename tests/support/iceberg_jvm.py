@@ -110,9 +110,15 @@ class IcebergJvm:
         spec = self.iceberg.PartitionSpec.builderFor(schema)
         properties = self.jvm.java.util.HashMap()
         properties.put("format-version", str(version))
-        tables = self.iceberg.hadoop.HadoopTables(self.jvm.org.apache.hadoop.conf.Configuration())
         made = (spec.identity("g") if by_g else spec).build()
-        return tables.create(schema, made, properties, (self._folder / name).as_uri())
+        return self._tables().create(schema, made, properties, (self._folder / name).as_uri())
+
+    def loaded(self, table: Any) -> Any:
+        """Return the table as others load it."""
+        return self._tables().load(str(table.location()))
+
+    def _tables(self) -> Any:
+        return self.iceberg.hadoop.HadoopTables(self.jvm.org.apache.hadoop.conf.Configuration())
 
     def busy(self, table: Any, refusals: int) -> Any:
         """Return the same table, so many commits to which are refused because others were faster."""
@@ -129,9 +135,9 @@ class IcebergJvm:
         """Return the names of manifests and their lists that no snapshot refers to."""
         table.refresh()
         named = set[str]()
-        for snapshot in self.classes.resolve("org.apache.iceberg.relocated.com.google.common.collect.Lists").newArrayList(
-            table.snapshots()
-        ):
+        for snapshot in self.classes.resolve(
+            "org.apache.iceberg.relocated.com.google.common.collect.Lists"
+        ).newArrayList(table.snapshots()):
             named |= {str(snapshot.manifestListLocation())}
             named |= {str(one.path()) for one in snapshot.allManifests(table.io())}
         folder = Path(urlsplit(str(table.location())).path) / "metadata"

@@ -28,6 +28,7 @@ import org.apache.iceberg.util.SnapshotUtil;
 public final class WatchedCommit implements TableOperations {
   private final BaseTable named;
   private final TableOperations table;
+  private final int formatVersion; // Of the metadata that were read last.
   private volatile boolean isAsked;
   private Long upon;
   private Long checked;
@@ -36,6 +37,7 @@ public final class WatchedCommit implements TableOperations {
   public WatchedCommit(BaseTable table) {
     this.named = table;
     this.table = table.operations();
+    this.formatVersion = this.table.current().formatVersion();
   }
 
   /** Begins a rewrite of the table, to be committed through this. */
@@ -82,6 +84,7 @@ public final class WatchedCommit implements TableOperations {
     if (upon != null && (newest == null || newest.snapshotId() != upon.longValue())) {
       throw new ValidationException("snapshot %s is no longer the newest one", upon);
     }
+    ValidationException.check(base.formatVersion() == formatVersion, "the format version is %s now", base.formatVersion());
     checkDeletes(base);
     isAsked = true;
     try {
