@@ -18,6 +18,7 @@ from tests.bench.spark import started_spark
 from tests.interop.engines.kernel import compile_kernel
 from tests.row_exact import on_delta, on_iceberg
 from tests.row_exact.playing import Model, Player
+from tests.support.spark_session import QUICK
 
 
 def worlds(spark: SparkSession, proofreader: Proofreader, folder: Path) -> Mapping[str, Callable[[str, Model], Any]]:
@@ -70,7 +71,7 @@ def main() -> int:
     asked = arguments()
     with (
         tempfile.TemporaryDirectory(prefix="lakewright-row-exact-") as made,
-        started_spark(Path(made) / "spark", driver_memory="1500m", iceberg=True) as spark,
+        started_spark(Path(made) / "spark", driver_memory="1500m", iceberg=True, **QUICK) as spark,
     ):
         return 1 if play(spark, Path(made), asked) else 0
 

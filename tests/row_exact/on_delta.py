@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -11,19 +11,17 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import RewriteOutcome, RewriteRequest
-from actor.proofread.model import DeleteForm, Deletes
 from actor.proofread.proofreader import Proofreader
-from actor.proofread.vectors import read_vector
 from shared.formats.delta_references import vector_path
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, PartitionKey
-from tests.row_exact.playing import Model, Rows, counted, explain
+from tests.row_exact.by_hand import DAYS, HandWriter, visible_rows
+from tests.row_exact.playing import Model, counted, explain
 from tests.support import delta_tables as tables
 from tests.support import duckdb_extensions
 from tests.support.delta_lab import mark
@@ -31,28 +29,36 @@ from tests.support.forced_copies import NEVER_COPIES, CountingEngine
 from tests.support.steering import Steering
 
 Found = Counter[tuple[Any, ...]]
-DAYS = 2
+OF_SPARK = ("copy on write", "restore", "optimize")
+"""What Spark does alone."""
+
+SETTINGS = {
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.session.timeZone": "UTC",
+}
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Properties of a table beside deletion vectors; by_hand: files may be added to it without any engine."""
+    """Properties of a table beside deletion vectors; by_hand: share of statements that no engine runs."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
     by_day: bool = False
-    by_hand: bool = False
-    others_read: bool = True  # deltalake and DuckDB can.
+    by_hand: float = 0
 
 
 KINDS = {
-    "plain": Kind(by_hand=True),
+    "by hand": Kind(by_hand=1),
+    "plain": Kind(by_hand=0.3),
     "days": Kind(by_day=True),
-    "feed": Kind({"delta.enableChangeDataFeed": "true"}, by_hand=True),
+    "feed": Kind({"delta.enableChangeDataFeed": "true"}, by_hand=0.3),
     "mapped": Kind({"delta.columnMapping.mode": "name"}),
     "tracked": Kind({"delta.enableRowTracking": "true"}),
     "clocked": Kind({"delta.enableInCommitTimestamps": "true", "delta.checkpointInterval": "3"}),
-    "checkpointed": Kind({"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "2"}, by_hand=True),
+    "checkpointed": Kind({"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "2"}, by_hand=0.3),
 }
 
 
@@ -73,9 +79,11 @@ class OnDelta:
     def __init__(self, engines: DeltaEngines, path: Path, model: Model, kind: Kind) -> None:
         self._engines, self.path, self.model, self._kind = engines, path, model, kind
         self._session = engines.spark.newSession()
-        self._session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        for setting, value in SETTINGS.items():
+            self._session.conf.set(setting, value)
         self._noted = 0
         self._name = f"delta.`{path}`"
+        self._hand, self._checks = HandWriter(path), 0
         given = ", ".join(f"'{name}'='{value}'" for name, value in {**VECTORS, **kind.properties}.items())
         by_day = "PARTITIONED BY (d)" if kind.by_day else ""
         self._sql(
@@ -93,14 +101,16 @@ class OnDelta:
             "restore": self.restore,
             "optimize": self.optimize,
         }
-        self.others = {
-            **self.meanwhile,
-            "purge": self.purge,
-            "property": self.set_property,
-            "checkpoint": self.checkpoint,
+        deltalake = {
             "delete by deltalake": self.delete_by_deltalake,
             "optimize by deltalake": self.optimize_by_deltalake,
         }
+        self.others = {**self.meanwhile, **deltalake, "purge": self.purge, "property": self.set_property}
+        self.others["checkpoint"] = self.checkpoint
+        if kind.by_hand == 1:  # Spark takes seconds for each of these.
+            self.meanwhile = {name: act for name, act in self.meanwhile.items() if name not in OF_SPARK}
+            self.meanwhile = {**self.meanwhile, "delete by deltalake": self.delete_by_deltalake}
+            self.others = {**self.meanwhile, **deltalake, "restore": self.restore}
 
     def _sql(self, text: str) -> list[Any]:
         return self._session.sql(text.format(t=self._name)).collect()
@@ -116,34 +126,18 @@ class OnDelta:
     # What others do.
 
     def append(self) -> None:
-        ids = self.model.new_ids()
-        rows = {one: (self.model.new_text(), one * 7919 % 1000) for one in ids}
-        if self._kind.by_hand and self.model.draw.random() < 0.5:
-            self._append_by_hand(rows)
+        rows = {one: (self.model.new_text(), one * 7919 % 1000) for one in self.model.new_ids()}
+        if self._is_by_hand():
+            self._hand.commit(rows, row_group_size=self.model.draw.randint(2, 9))
         else:
             frame = self._session.createDataFrame(
-                [(one, *rows[one], one % DAYS) for one in ids], "id BIGINT, v STRING, x INT, d INT"
+                [(one, *rows[one], one % DAYS) for one in rows], "id BIGINT, v STRING, x INT, d INT"
             )
             frame.coalesce(1).write.format("delta").mode("append").save(str(self.path))
         self.model.add(rows)
 
-    def _append_by_hand(self, rows: Rows) -> None:
-        """Add a file of several row groups."""
-        name, ids = f"part-{uuid.uuid4()}.parquet", sorted(rows)
-        columns = {
-            "id": pa.array(ids, pa.int64()),
-            "v": pa.array([rows[one][0] for one in ids]),
-            "x": pa.array([rows[one][1] for one in ids], pa.int32()),
-            "d": pa.array([one % DAYS for one in ids], pa.int32()),
-        }
-        pq.write_table(pa.table(columns), self.path / name, row_group_size=self.model.draw.randint(2, 9))
-        stats = {"numRecords": len(ids), "minValues": {"id": ids[0]}, "maxValues": {"id": ids[-1]}}
-        add = {"path": name, "partitionValues": {}, "size": (self.path / name).stat().st_size, "modificationTime": 1}
-        lines = [{"commitInfo": {"timestamp": 1, "operation": "WRITE"}}]
-        lines += [{"add": {**add, "dataChange": True, "stats": json.dumps(stats | {"nullCount": {"id": 0}})}}]
-        file = self.path / "_delta_log" / f"{self.version() + 1:020}.json"
-        with file.open("x") as out:
-            out.write("\n".join(map(json.dumps, lines)))
+    def _is_by_hand(self) -> bool:
+        return self.model.draw.random() < self._kind.by_hand
 
     def delete(self) -> None:
         self._delete(self.model.some(4))
@@ -152,7 +146,10 @@ class OnDelta:
         self._delete(self.model.neighbors())
 
     def _delete(self, ids: Sequence[int]) -> None:
-        if ids:
+        if ids and self._is_by_hand():
+            self._hand.commit({}, ids)
+            self.model.drop(ids)
+        elif ids:
             self._sql(f"DELETE FROM {{t}} WHERE id IN ({', '.join(map(str, ids))})")
             self.model.drop(ids)
 
@@ -167,20 +164,26 @@ class OnDelta:
     def update(self) -> None:
         if ids := self.model.some(3):
             text = self.model.new_text()
-            self._sql(f"UPDATE {{t}} SET v = '{text}' WHERE id IN ({', '.join(map(str, ids))})")
-            self.model.add({one: (text, self.model.rows[one][1]) for one in ids})
+            rows = {one: (text, self.model.rows[one][1]) for one in ids}
+            if self._is_by_hand():
+                self._hand.commit(rows, ids)
+            else:
+                self._sql(f"UPDATE {{t}} SET v = '{text}' WHERE id IN ({', '.join(map(str, ids))})")
+            self.model.add(rows)
 
     def merge(self) -> None:
         text, known, new = self.model.new_text(), self.model.some(2), self.model.new_ids()[:2]
         source = ", ".join(map(str, [*known, *new]))
-        self._sql(
-            f"MERGE INTO {{t}} t USING (SELECT explode(array({source})) AS id) s ON t.id = s.id WHEN MATCHED THEN "
-            f"UPDATE SET v = '{text}' WHEN NOT MATCHED THEN INSERT (id, v, x, d) "
-            f"VALUES (s.id, '{text}', 1, cast(s.id % {DAYS} AS INT))"
-        )
-        self.model.add(
-            {one: (text, self.model.rows[one][1] if one in self.model.rows else 1) for one in [*known, *new]}
-        )
+        rows = {one: (text, self.model.rows[one][1] if one in self.model.rows else 1) for one in [*known, *new]}
+        if self._is_by_hand():
+            self._hand.commit(rows, known)
+        else:
+            self._sql(
+                f"MERGE INTO {{t}} t USING (SELECT explode(array({source})) AS id) s ON t.id = s.id WHEN MATCHED THEN "
+                f"UPDATE SET v = '{text}' WHEN NOT MATCHED THEN INSERT (id, v, x, d) "
+                f"VALUES (s.id, '{text}', 1, cast(s.id % {DAYS} AS INT))"
+            )
+        self.model.add(rows)
 
     def restore(self) -> None:
         self.go_back(self.model.draw.choice(sorted(self.model.then)))
@@ -261,28 +264,34 @@ class OnDelta:
             found = read()
             assert found == expected, f"{name}: {explain(found, expected)}"
         ids = sorted(self.model.rows)
-        bounds = (len(ids), ids[0] if ids else None, ids[-1] if ids else None)
-        assert [tuple(row) for row in self._sql("SELECT count(*), min(id), max(id) FROM {t}")] == [bounds]
         for one in ids[:: max(1, len(ids) // 2)]:
             assert self._by_query(f"SELECT id, v, x FROM t WHERE id = {one}") == Counter([(one, *self.model.rows[one])])
-            assert self._spark(f"{{t}} WHERE id = {one}") == Counter([(one, *self.model.rows[one])])
+        self._checks += 1
+        if self._kind.by_hand < 1 or self._checks % 4 == 0:
+            self._check_by_spark(ids)
         self._check_files()
+
+    def _check_by_spark(self, ids: Sequence[int]) -> None:
+        found, expected = self._spark("{t}"), counted(self.model.rows)
+        assert found == expected, f"Spark: {explain(found, expected)}"
+        bounds = (len(ids), ids[0] if ids else None, ids[-1] if ids else None)
+        assert [tuple(row) for row in self._sql("SELECT count(*), min(id), max(id) FROM {t}")] == [bounds]
 
     def _readers(self) -> Mapping[str, Callable[[], Found]]:
         found: dict[str, Callable[[], Found]] = {
-            "Spark": lambda: self._spark("{t}"),
             "Delta Kernel": self._by_kernel,
             "deltalake": lambda: self._by_query("SELECT id, v, x FROM t"),
         }
         if "delta.columnMapping.mode" not in self._kind.properties:
-            found |= {"DuckDB": self._by_duckdb, "by hand": lambda: Counter(self._by_hand())}
+            found |= {"DuckDB": self._by_duckdb, "by hand": lambda: Counter(visible_rows(self.path))}
         return found
 
     def _spark(self, where: str) -> Found:
         return Counter(tuple(row) for row in self._sql(f"SELECT id, v, x FROM {where}"))
 
-    def _by_query(self, text: str) -> Found:
-        found = pa.table(QueryBuilder().register("t", DeltaTable(str(self.path))).execute(text).read_all())
+    def _by_query(self, text: str, version: int | None = None) -> Found:
+        table = DeltaTable(str(self.path), version=version)
+        found = pa.table(QueryBuilder().register("t", table).execute(text).read_all())
         return Counter(tuple(row.values()) for row in found.to_pylist())
 
     def _by_duckdb(self) -> Found:
@@ -292,14 +301,6 @@ class OnDelta:
         found = json.loads(self._engines.kernel.read(str(self.path), None, None, None, None))
         at = [list(found["types"]).index(name) for name in ("id", "v", "x")]
         return Counter((row[at[0]], row[at[1]].removeprefix("s"), row[at[2]]) for row in found["rows"])
-
-    def _by_hand(self) -> Iterator[tuple[Any, ...]]:
-        for add in tables.live(self.path).values():
-            vector = add.get("deletionVector")
-            form = Deletes(DeleteForm.DELTA_VECTOR, text=json.dumps(vector))
-            gone = set(read_vector(form, str(self.path), _read)) if vector else set()
-            data = pq.ParquetFile(self.path / unquote(add["path"])).read().select(["id", "v", "x"]).to_pylist()
-            yield from (tuple(row.values()) for place, row in enumerate(data) if place not in gone)
 
     def _check_files(self) -> None:
         """No file of ours is left that no version names."""
@@ -315,8 +316,15 @@ class OnDelta:
 
     def finish(self) -> None:
         for version, rows in sorted(self.model.then.items()):
-            found, expected = self._spark(f"{{t}} VERSION AS OF {version}"), counted(rows)
-            assert found == expected, f"version {version}: {explain(found, expected)}"
+            found, expected = self._by_query("SELECT id, v, x FROM t", version), counted(rows)
+            assert found == expected, f"version {version} by deltalake: {explain(found, expected)}"
+        if self._kind.by_hand < 1:
+            self._finish_by_spark()
+
+    def _finish_by_spark(self) -> None:
+        version = self.model.draw.choice(sorted(self.model.then))
+        found, expected = self._spark(f"{{t}} VERSION AS OF {version}"), counted(self.model.then[version])
+        assert found == expected, f"version {version}: {explain(found, expected)}"
         self._check_stream()
         if "delta.enableChangeDataFeed" in self._kind.properties:
             self._check_changes()
@@ -358,7 +366,3 @@ class OnDelta:
             after.update(changes.get(version, Counter()))
             found, expected = +after, counted(self.model.then[version])
             assert found == expected, f"changes of {version}: {explain(found, expected)}"
-
-
-def _read(path: str, offset: int, size: int) -> bytes:
-    return Path(path).read_bytes()[offset : offset + size]

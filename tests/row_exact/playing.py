@@ -97,7 +97,7 @@ class World(Protocol):
         """Let every reader read what it can of earlier versions and of changes, and compare."""
 
 
-WAYS = ("copied", "by column", "encoded")
+WAYS = ("copied", "copied", "by column", "by column", "encoded")
 MODES = (*[RewriteMode.MINOR] * 5, RewriteMode.MAJOR, RewriteMode.FULL, RewriteMode.IDLE, RewriteMode.PURGE)
 
 
@@ -148,7 +148,7 @@ class Player:
             world.check()
             world.go_back(version)
             world.note()
-            world.check()
+        world.check()
         world.finish()
 
     def _act(self, among: Mapping[str, Callable[[], object]]) -> None:

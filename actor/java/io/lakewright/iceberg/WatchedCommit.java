@@ -6,9 +6,11 @@ import java.util.List;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileContent;
 import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotChanges;
+import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptionManager;
@@ -32,6 +34,7 @@ public final class WatchedCommit implements TableOperations {
   private volatile boolean isAsked;
   private Long upon;
   private Long checked;
+  private Long outputs; // Sequence number of new data files.
   private Set<String> inputs = Collections.emptySet(); // Paths of data files.
 
   public WatchedCommit(BaseTable table) {
@@ -57,6 +60,27 @@ public final class WatchedCommit implements TableOperations {
   public void requireDeletes(long snapshot, List<String> paths) {
     checked = Long.valueOf(snapshot);
     inputs = new HashSet<>(paths);
+  }
+
+  /**
+   * Lets nothing be committed that removes a later delete by value than this sequence number, that of the new data files:
+   * Iceberg drops delete files older than all data files that were there, and does not count new ones (its #10962).
+   */
+  public void requireLaterDeletes(long sequenceNumber) {
+    outputs = Long.valueOf(sequenceNumber);
+  }
+
+  private void checkLaterDeletes(TableMetadata base, TableMetadata made) {
+    if (outputs == null || "0".equals(base.currentSnapshot().summary().get(SnapshotSummary.TOTAL_EQ_DELETES_PROP))) {
+      return;
+    }
+    SnapshotChanges changes = SnapshotChanges.builderFor(named).snapshot(made.currentSnapshot()).build();
+    for (DeleteFile delete : changes.removedDeleteFiles()) {
+      Long number = delete.dataSequenceNumber();
+      if (delete.content() == FileContent.EQUALITY_DELETES && (number == null || number > outputs)) {
+        throw new DeletesDroppedException(delete.location());
+      }
+    }
   }
 
   private void checkDeletes(TableMetadata base) {
@@ -86,6 +110,7 @@ public final class WatchedCommit implements TableOperations {
     }
     ValidationException.check(base.formatVersion() == formatVersion, "the format version is %s now", base.formatVersion());
     checkDeletes(base);
+    checkLaterDeletes(base, metadata);
     isAsked = true;
     try {
       table.commit(base, metadata);
@@ -128,6 +153,15 @@ public final class WatchedCommit implements TableOperations {
 
   public boolean requireStrictCleanup() {
     return table.requireStrictCleanup();
+  }
+
+  /** Iceberg would drop a delete file whose rows the new data files hold. */
+  private static final class DeletesDroppedException extends RuntimeException implements CleanableFailure {
+    private static final long serialVersionUID = 1L;
+
+    DeletesDroppedException(String file) {
+      super("later deletes would be dropped: " + file);
+    }
   }
 
   /** Others were faster, and the commit was not made: Iceberg deletes its files, and the caller tries again. */
