@@ -17,7 +17,8 @@ from actor.proofread.proofreader import Proofreader
 from tests.bench.spark import started_spark
 from tests.interop.engines.kernel import compile_kernel
 from tests.row_exact import on_delta, on_iceberg
-from tests.row_exact.playing import Model, Player
+from tests.row_exact.afterwards import HIDDEN, play_afterwards
+from tests.row_exact.playing import WAYS, Model, Player
 from tests.support.spark_session import QUICK
 
 
@@ -40,9 +41,12 @@ def play(spark: SparkSession, folder: Path, asked: argparse.Namespace) -> list[i
     kinds = {name: make for name, make in made.items() if name.startswith(asked.kinds)}
     for seed in range(asked.first, asked.first + asked.seeds):
         name, began = list(kinds)[seed % len(kinds)], monotonic()
-        player = Player(kinds[name](f"t{seed}_{int(began)}", Model(Random(seed))))
+        player = Player(kinds[name](f"t{seed}", Model(Random(seed))))
         try:
-            player.play(asked.rounds, asked.after)
+            if asked.afterwards:
+                play_afterwards(player, how="late" if "iceberg" in name else asked.afterwards, way=asked.way)
+            else:
+                player.play(asked.rounds, asked.after)
         except Exception:  # noqa: BLE001 - the other seeds are played, too
             failed.append(seed)
             traceback.print_exc(file=sys.stdout)
@@ -63,6 +67,10 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--kinds", default="", help="tables whose kind begins with this")
     parser.add_argument("--rounds", type=int, default=3, help="rewrites of each schedule")
     parser.add_argument("--after", type=int, default=2, help="changes after the last rewrite")
+    parser.add_argument(
+        "--afterwards", choices=HIDDEN, help="instead, hide rows so, and let others go on with the table"
+    )
+    parser.add_argument("--way", choices=WAYS, default="copied", help="how the output with hidden rows is written")
     return parser.parse_args(given)
 
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -98,7 +99,7 @@ def visible_rows(table: Path) -> Iterator[tuple[Any, ...]]:
     """Yield the rows that a replay of the log finds."""
     for add in tables.live(table).values():
         gone = hidden_in(add, table)
-        data = pq.ParquetFile(table / tables.unquote(add["path"])).read().select(["id", "v", "x"]).to_pylist()
+        data = pq.ParquetFile(table / unquote(add["path"])).read().select(["id", "v", "x"]).to_pylist()
         yield from (tuple(row.values()) for place, row in enumerate(data) if place not in gone)
 
 

@@ -26,7 +26,7 @@ class Model:
         self.draw = draw
         self.rows: Rows = {}
         self.then: dict[int, Rows] = {}
-        self.touched: set[int] = set()  # Rows that others have written anew.
+        self.touched: set[int] = set()  # Rows that others wrote.
         self._next_id = 0
         self._next_text = 0
 
@@ -105,7 +105,7 @@ class Player:
     """Plays one schedule. done: what was done, for people; ends: how many groups ended in which way."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self.world = world
         self._draw = world.model.draw
         self.done: list[str] = []
         self.ends: Counter[str] = Counter()
@@ -113,23 +113,23 @@ class Player:
     def play(self, rounds: int, after: int) -> None:
         """Play rounds of changes and a rewrite, and changes after them."""
         for _ in range(self._draw.randint(2, 4)):
-            self._act({"append": self._world.others["append"]})
+            self._act({"append": self.world.others["append"]})
         for _ in range(rounds):
             for _ in range(self._draw.randint(0, 2)):
-                self._act(self._world.others)
+                self._act(self.world.others)
             self._rewrite()
-            self._world.check()
+            self.world.check()
         for _ in range(after):
-            self._act(self._world.others)
-            self._world.check()
-        self._world.finish()
+            self._act(self.world.others)
+            self.world.check()
+        self.world.finish()
 
     def afterwards(self, control: Steering, way: str, below: int) -> None:
         """Rewrite all files so that rows are hidden in the output; then let others do one thing after the other to it.
 
         below: as of `World.rewrite`.
         """
-        world = self._world
+        world = self.world
         groups = [FileGroup(key, tuple(files), RewriteMode.MINOR) for key, files in world.live().items()]
         outcome = world.rewrite(groups, control, way, below)
         world.note()
@@ -155,10 +155,10 @@ class Player:
         name = self._draw.choice(list(among))
         self.done.append(name)
         among[name]()
-        self._world.note()
+        self.world.note()
 
     def _rewrite(self) -> None:
-        draw, world = self._draw, self._world
+        draw, world = self._draw, self.world
         groups = self._groups()
         if not groups:
             return
@@ -187,7 +187,7 @@ class Player:
 
     def _groups(self) -> list[FileGroup]:
         """Choose one or two groups of files."""
-        live = self._world.live()
+        live = self.world.live()
         found: list[FileGroup] = []
         for partition in sorted(live):
             files = list(live[partition])
@@ -199,7 +199,7 @@ class Player:
 
     def _compare_report(self, outcome: RewriteOutcome) -> None:
         """What is reported of the outputs is what a new look finds."""
-        live = {file.key: file for files in self._world.live().values() for file in files}
+        live = {file.key: file for files in self.world.live().values() for file in files}
         for end in outcome.groups:
             if end.status is GroupStatus.COMMITTED:
                 for output in end.outputs:
