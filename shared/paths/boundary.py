@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Self
 
 from shared.errors import Unsupported
-from shared.paths.locations import canonical_location, decoded_path, file_location, is_under
+from shared.paths.locations import canonical_location, decoded_path, file_location, is_under, literal_location
 from shared.table import DataFile
 
 LOG_DIRECTORY = "_delta_log"
@@ -127,7 +127,7 @@ class Boundary:
 
         It has to lie below a root, or in one of `folders`, their links resolved: the table's and its newest metadata's.
         """
-        place = file_location(location, path)
+        place = self._place(location, path)
         if place is None or (place.startswith("file:") and not self._is_local_metadata(self._real(place), folders)):
             raise Unsupported(
                 f"{location}: its metadata name the file {path}, outside of the table and of the allowed roots",
@@ -183,7 +183,7 @@ class Boundary:
         return place is not None and (is_under(place, [self._folder(location)]) or self._is_allowed_outside(place))
 
     def _place(self, location: str, path: str) -> str | None:
-        return file_location(location, path.replace("%", "%25") if self.has_literal_paths else path)
+        return (literal_location if self.has_literal_paths else file_location)(location, path)
 
     def _folder(self, location: str) -> str:
         return (self._place(location, location) if self.has_literal_paths else None) or canonical_location(location)
