@@ -22,7 +22,7 @@ from shared.formats.delta_vacuum import (
 )
 from shared.formats.retention import retention_of_run_ms, set_retention_s
 from shared.formats.table_marks import NO_ORPHANS, shared_folder
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.policy.parsers import interval
 from shared.policy.policy import Policy

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from shared.errors import InvalidInput
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.policy.policy import Policy
 from shared.policy.properties import names_of, read_properties
 

@@ -6,8 +6,8 @@ import pytest
 from deltalake import DeltaTable
 
 from actor.ports import TableJob
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import CHECKPOINT, VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.policy.policy import Policy, apply
 from shared.policy.properties import read_properties
 from shared.table import CommitOrigin

@@ -23,7 +23,7 @@ from services.cli.cli_context import CliContext
 from shared.errors import Corrupt, RefusedFiles
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.transformations import Coordinate, encode_coordinates
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.layout.commit_metadata import CommitMetadata
 from shared.policy.policy import Policy

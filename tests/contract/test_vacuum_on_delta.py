@@ -14,8 +14,8 @@ from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import Deletion, StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.errors import LeaseLost, OtherTable
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.support.aged_table import (

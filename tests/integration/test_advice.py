@@ -12,8 +12,8 @@ from decider.background.auto_analyze import LIST_EVERY_MS, AnalysisOutcome
 from decider.store.redis.queue_executor import connect
 from decider.store.tables.advice_records import Advice, Evidence, ReplayedCost
 from decider.store.tables.advice_store import AdviceStore
+from shared.jobs.options import ALREADY_SET
 from shared.jobs.payload import SET_PROPERTIES
-from shared.jobs.property_options import ALREADY_SET
 from shared.queue import keys
 from shared.queue.model import RunResult
 from shared.table import TableId

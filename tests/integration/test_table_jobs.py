@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 
 from decider.gateway.credentials import Credentials, parse_tokens
 from services.cli.__main__ import app
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions, VacuumOptions
 from shared.jobs.payload import JobPayload
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.paths.locations import table_id
 from shared.queue import queries
 from tests.support.aged_table import DAY_MS, contents, data_files, files_needed, history, now_ms, set_time

@@ -11,7 +11,7 @@ from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from shared.formats.delta_references import reference
 from shared.formats.delta_vacuum import LoggedCommit
 from shared.formats.delta_vacuum_plan import VacuumInputs, plan_vacuum, retention_ms
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.removals import BUCKET_MS, Removals
 from shared.policy.policy import Policy
 from shared.queue.model import TimerChange

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.formats.delta.damage import LogFile
-from decider.formats.delta.lines import parsed_lines, split_lines
+from decider.formats.delta.damage import LogFile, parsed_lines, split_lines
 from decider.formats.delta.log import DeltaLog
 from decider.state.file_columns import COLUMNS, MAX_TARGET_BYTES, FileColumns, LiveFiles, count_live
 from decider.storage.object_reads import ObjectReader, ReadMeter

@@ -7,7 +7,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from shared.formats.iceberg.names import MAIN
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.policy.policy import Policy
 from tests.support.iceberg_store import HOUR_MS, IcebergStore, run_in_memory
 from tests.support.local_vacuum import ON

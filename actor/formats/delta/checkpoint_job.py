@@ -14,7 +14,7 @@ from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.rewrite.checks import check_identity
 from shared.errors import InvalidInput
 from shared.formats.delta_vacuum_plan import retention_ms
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.policy.parsers import interval
 from shared.policy.properties import is_switched_off
 from shared.table import TableMetadata

@@ -28,7 +28,7 @@ from shared.formats.qbeast.status import refusal
 from shared.formats.qbeast.transformations import Coordinate, coordinates, in_zone
 from shared.formats.qbeast.weights import CubeWeights, cube_weights
 from shared.index.stats import index_stats
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary
 from shared.table import Snapshot

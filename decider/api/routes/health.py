@@ -7,8 +7,7 @@ from pydantic import Field
 from decider.api.dependencies import Http, Operations, Probes, Requests, Tables
 from decider.api.metrics import CONTENT_TYPE, MetricsSnapshot
 from decider.web.base_model import ResponseModel
-from decider.web.errors import ApiError
-from decider.web.problem_document import ProblemDocument
+from decider.web.errors import ApiError, ProblemDocument
 
 
 class Liveness(ResponseModel):

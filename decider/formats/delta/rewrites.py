@@ -12,10 +12,9 @@ from json import loads
 from typing import Any
 
 from decider.formats.delta.actions import commit_time_ms
-from decider.formats.delta.damage import LogFile, no_log
-from decider.formats.delta.lines import parsed_lines, split_lines
+from decider.formats.delta.damage import LogFile, no_log, parsed_lines, split_lines
+from decider.formats.delta.files import rows_in
 from decider.formats.delta.listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, read_listing
-from decider.formats.delta.row_counts import rows_in
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage
 from decider.formats.table_format import MAX_SCANNED
 from decider.storage.object_reads import ObjectReader

@@ -28,7 +28,7 @@ from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
 from shared.formats.iceberg.refusal import refusal
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
 from shared.paths.boundary import Boundary
 from shared.paths.locations import catalog_name

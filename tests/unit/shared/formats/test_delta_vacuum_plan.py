@@ -16,7 +16,7 @@ from shared.formats.delta_vacuum_plan import (
     retention_ms,
     tombstone_retention_s,
 )
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.policy.policy import Policy
 from shared.table import TableMetadata

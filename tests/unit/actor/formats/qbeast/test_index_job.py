@@ -23,7 +23,7 @@ from shared.formats.qbeast.groups import eligible_groups, file_level
 from shared.formats.qbeast.iterations import MAX_CONFLICTS, Iteration, Strategy
 from shared.formats.qbeast.sampling import rows_read
 from shared.formats.qbeast.weights import cube_weights
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary

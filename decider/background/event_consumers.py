@@ -1,8 +1,8 @@
-"""Kafka consumer: has the tables refreshed that messages of topics name; deciders share the partitions as one group.
+"""Consumers of event queues have the tables refreshed that messages name; any number of deciders share the work.
 
-Kafka has no acknowledgment of single messages: a partition's committed offset is the offset of its first
-message that is not handled. Messages behind one whose table cannot be read now are handled, and come again after a
-crash, which costs a read.
+Those of Kafka share the partitions as one group. Kafka has no acknowledgment of single messages: a partition's
+committed offset is the offset of its first message that is not handled. Messages behind one whose table cannot be read
+now are handled, and come again after a crash, which costs a read.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Protocol
 from decider.background.runner import Schedule
 from decider.events.kafka_topics import WAIT_S, KafkaMessage, Partition
 from decider.events.message_handler import Message, MessageHandler, MessageResult
+from decider.events.sqs_queue import SqsMessage, SqsQueue
 
 RETRY_S = 5.0
 """Pause after a failure: brokers that do not answer are asked a few times a minute."""
@@ -117,3 +118,30 @@ class KafkaConsumer:
         if moved:
             await asyncio.to_thread(self._topics.commit, moved)
             self._committed |= moved
+
+
+SQS_RETRY_S = 5.0
+"""Pause after a failure: a queue that does not answer is asked a few times a minute."""
+
+
+class SqsConsumer:
+    """Takes messages of one queue, and deletes those that are handled or set aside."""
+
+    def __init__(self, queue: SqsQueue, handler: MessageHandler) -> None:
+        self.schedule = Schedule(0.0, "sqs_consumer_failed", retry_s=SQS_RETRY_S)
+        self._queue = queue
+        self._handler = handler
+
+    async def run_once(self) -> int:
+        """Handle the messages of one request; return their number."""
+        messages = await asyncio.to_thread(self._queue.receive)
+        done: list[SqsMessage] = []
+        try:
+            for one in messages:
+                if await self._handler.handle(one.message) is not MessageResult.LATER:
+                    done.append(one)  # noqa: PERF401 - what comes before a failure is kept
+        finally:
+            # Those before a failure, too: the others are delivered again.
+            if done:
+                await asyncio.to_thread(self._queue.delete, done)
+        return len(messages)
