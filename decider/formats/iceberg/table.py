@@ -46,7 +46,7 @@ class IcebergTable:
     def __init__(self, source: MetadataSource, boundary: Boundary | None) -> None:
         self._source = source
         self._reader = EntryReader(source)
-        self._boundary = boundary
+        self._boundary = None if boundary is None else boundary.for_literal_paths()
         self.location = source.location
 
     async def changes(
