@@ -57,8 +57,8 @@ def _own_retention(policy: Policy) -> Iterator[str]:
     elif policy.reclaim_after_s is not None and policy.reclaim_after_s < policy.retention_s:
         yield (
             f"removed files are kept for {hours:g} hours, not for {policy.reclaim_after_s / 3600:g}: reclaim-after "
-            "alone keeps at least a day, because readers and writers may run for as long, and other retentions that are "
-            "set count if they are longer; lakewright.min-retain on the table sets another minimum"
+            "keeps a day at least, because readers and writers may run for as long, and other retentions that are set "
+            "count if they are longer; lakewright.min-retain on the table sets another minimum"
         )
 
 
