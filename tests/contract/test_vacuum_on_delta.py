@@ -109,9 +109,12 @@ def test_hours_to_retain_alone_reclaim_files_and_log_to_the_hour_beside_a_writer
     writer.before_change = lambda _: write_deltalake(table, pa.table({"id": [-1], "day": [0]}), mode="append")
     done = vacuum(lab, table, VacuumOptions.decode(proposal.options), policy, writer)
     assert done.figures["files_deleted"] > 10
-    assert done.figures["log_files_deleted"] >= 30
+    assert done.figures["log_files_deleted"] > 20
     assert versions(table)[0] == 30, "the newest checkpoint before the last day, on which its versions are read"
-    assert needed <= data_files(table)
+    written_since = {
+        name for version in versions(table) if version > newest for name in files_needed(table, {version: []})
+    }
+    assert data_files(table) == needed | written_since
     assert contents(table, 1, after=newest) == before
     for version in (min(before), newest):
         read = lab.spark.read.format("delta").option("versionAsOf", version).load(str(table))
