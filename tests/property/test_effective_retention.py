@@ -30,7 +30,6 @@ PROPERTIES = st.fixed_dictionaries(
         DELTA: HOURS.map(lambda hours: f"interval {hours} hours"),
         "lakewright.min-retain": HOURS.map(lambda hours: f"{hours} hours"),
         "lakewright.retain": HOURS.map(lambda hours: f"{hours} hours"),
-        "snapshot.base.keep.minutes": HOURS.map(lambda hours: str(hours * 60)),
         RECLAIM: HOURS.map(str),
     },
 )
