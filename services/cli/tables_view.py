@@ -64,6 +64,9 @@ def _tables(
 
 def show_discovery(out: Output, answer: Any) -> None:
     """Print the progress of discovery below each root."""
+    if not answer["roots"]:
+        out.line("Discovery has nowhere to search: LAKEWRIGHT_ROOTS of the decider names the roots.")
+        return
     rows = [
         (
             one["root"],

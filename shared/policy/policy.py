@@ -167,6 +167,7 @@ class Policy:
     vacuum: bool = False
     retain_s: int | None = None
     min_retain_s: int = 7 * 86_400
+    reclaim_after_s: int | None = None
     vacuum_every_s: int = 86_400
     orphans_every_s: int | None = 7 * 86_400
     checkpoint_every: int | None = None

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from decider.events.table_hint import IgnoredReason
-from decider.formats.delta.metadata import REFUSED_FEATURES
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
-from decider.tracking.refresh import UNREADABLE
 from services.cli.commands.queue_settings import rows
 from shared.formats.delta import SAFE_FEATURES
 from shared.jobs.payload import RewriteKind
@@ -198,16 +196,6 @@ SECTION = TABLES_PAGE[TABLES_PAGE.index("## Refused tables") : TABLES_PAGE.index
 @pytest.mark.parametrize("name", sorted(SAFE_FEATURES))
 def test_the_page_names_each_safe_feature(name: str) -> None:
     assert f"`{name}`" in SECTION[SECTION.index("These table features are safe") :]
-
-
-@pytest.mark.parametrize("name", sorted({name.removesuffix("-preview") for name in REFUSED_FEATURES}))
-def test_the_page_names_each_feature_under_which_a_log_cannot_be_read(name: str) -> None:
-    assert f"`{name}" in SECTION
-
-
-@pytest.mark.parametrize("code", [*RefusalCode, UNREADABLE, Reason.REFUSED, Reason.CLUSTERED])
-def test_the_page_names_each_code(code: str) -> None:
-    assert f"`{code}`" in SECTION
 
 
 def test_the_page_is_what_the_rules_say() -> None:

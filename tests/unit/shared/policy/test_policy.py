@@ -100,7 +100,8 @@ BAD = [
 def test_a_property_sets_its_field(name: str, value: str, field: str, expected: object) -> None:
     layer = read_properties({name: value})
     assert layer.issues == ()
-    assert layer.property_names == {field: name}
+    assert layer.property_names[field] == name
+    assert set(layer.property_names.values()) == {name}
     assert getattr(apply(Policy(), layer), field) == expected
 
 
