@@ -13,7 +13,6 @@ from actor.jvm.jars import DELTA, S3
 from tests.tools.bill_of_materials import IMAGES, bill_of_materials, installed, stated_group
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
-pytestmark = pytest.mark.xdist_group("bill of materials")
 ROOT = Path(__file__).resolve().parents[3]
 
 
