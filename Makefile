@@ -4,6 +4,8 @@ SHELL := /bin/sh
 BIN   := .venv/bin
 UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
+# Without these files each process compiles again all that it imports, and pytest rewrites each assertion.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-all nightly coverage test-page test-images test-cluster test-qbeast

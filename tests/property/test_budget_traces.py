@@ -81,7 +81,7 @@ class Trace:
         spec = JobRequest(key, "t", Band.NORMAL, self.random.randrange(32), cost_bytes, next(self.numbers))
         self.queue.run(commands.enqueue(QUEUE, spec))
 
-    def wait(self, span_ms: int) -> None:
+    def advance(self, span_ms: int) -> None:
         """Let time pass while the leases are renewed."""
         end_ms = self.clock.now_ms + span_ms
         while self.clock.now_ms < end_ms:
@@ -221,10 +221,10 @@ def test_no_budget_is_broken_and_every_job_that_fits_is_served(
             served_ms = done.clock.now_ms
             while done.running:
                 done.end(RunResult.DONE)
-        done.wait(900_000 * 4)
+        done.advance(900_000 * 4)
         if done.clock.now_ms - served_ms > 63 * 24 * HOUR_MS:
             break
-        done.wait(max(0, min(wakes(queue), default=0) - done.clock.now_ms))
+        done.advance(max(0, min(wakes(queue), default=0) - done.clock.now_ms))
     waiting = [queue.run(queries.job(QUEUE, job)) for job in ids(queue)]
     assert all(one and one.holder.startswith("!") for one in waiting), "a job that fits waits for ever"
 
@@ -285,14 +285,14 @@ def test_a_fleet_under_a_tenth_of_its_work_gains_no_less_per_price_than_in_the_o
             queue.run(commands.enqueue(QUEUE, request))
         for _ in range(2):
             while sum(used[one] for one in served) <= most_ms:
-                done.wait(20)
+                done.advance(20)
                 if done.claim(1) == 0 and not queue.redis.zcount(keys.delayed(QUEUE), 0, done.clock.now_ms):
                     break
                 while done.running:
                     claim, _, _ = done.running.pop()
                     served.append(int(claim.key.table[1:]))
                     done.finish(claim, RunResult.DONE, Usage(core_ms=used[served[-1]]))
-            done.wait(24 * HOUR_MS - done.clock.now_ms % (24 * HOUR_MS) + 6_000)
+            done.advance(24 * HOUR_MS - done.clock.now_ms % (24 * HOUR_MS) + 6_000)
         return served
 
     under_budget = order({(Scope.QUEUE, ""): f"{a_day_ms / 1000} core-seconds/day"}, 10**12)

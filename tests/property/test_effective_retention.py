@@ -17,6 +17,7 @@ from shared.policy.policy import Policy
 from shared.policy.properties import read_properties
 from shared.queue.model import TimerChange
 from shared.table import TableId, TableMetadata, TableRef
+from tests.support.examples import examples
 from tests.support.vacuum_world import HOUR_MS, SPELLINGS, VacuumWorld
 
 DAY_S = 86_400
@@ -164,7 +165,7 @@ def play(world: VacuumWorld, step: tuple) -> None:
     world.now_ms += 1
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(3))
 @given(
     steps=st.lists(STEPS, min_size=1, max_size=25),
     retain_h=st.sampled_from([0, 1, 24, 48, 168]),
@@ -200,7 +201,6 @@ def _names(commit) -> set[str]:
     return {name for one in (*commit.added, *commit.removed, *commit.changes) for name in one.kept}
 
 
-@settings(max_examples=100)
 @given(
     steps=st.lists(STEPS, min_size=1, max_size=20), more=st.lists(STEPS, max_size=6), retain_h=st.sampled_from([0, 24])
 )

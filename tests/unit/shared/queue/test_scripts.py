@@ -142,11 +142,6 @@ def test_a_name_means_one_thing_in_the_whole_library() -> None:
     assert len(each) <= 200, "Lua allows 200 local names in one scope"
 
 
-def test_the_index_names_every_include_and_no_other() -> None:
-    index = files("shared.queue").joinpath("lua", "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| `(\w+)` \|", index, re.MULTILINE) == sorted(PIECES)
-
-
 def test_what_belongs_to_one_call_is_forgotten_by_the_next() -> None:
     """A piece without a value for its state at load time must set it at the beginning of every call."""
     for piece in ("tree", "repair"):
