@@ -127,17 +127,24 @@ class Sessions:
 
     @contextmanager
     def bound(self, owned: OwnedSession) -> Iterator[SparkSession]:
-        """Make the session the active one of this thread, and mark the thread's Spark jobs with pool and tags."""
+        """Make the session the active one of this thread, and mark the thread's Spark jobs with pool and tags.
+
+        In a thread that works for it already, nothing is to be done.
+        """
+        outer = getattr(self._thread, "owned", None)
+        if outer is owned:
+            yield owned.session
+            return
         # Those that a `bound` around this one has set stay, because it still wants them.
         outer_tags: frozenset[str] = getattr(self._thread, "tags", frozenset())
         new_tags = frozenset(owned.tags) - outer_tags
         enter = self._scala.bound_thread.enter
         bound = enter(jvm_session(owned.session), owned.pool, json.dumps(sorted(new_tags)))
-        self._thread.tags = outer_tags | new_tags
+        self._thread.tags, self._thread.owned = outer_tags | new_tags, owned
         try:
             yield owned.session
         finally:
-            self._thread.tags = outer_tags
+            self._thread.tags, self._thread.owned = outer_tags, outer
             bound.leave()
 
     def cancel(self, tag: str) -> None:

@@ -2,11 +2,15 @@
 
 Small files are taken in ascending size. The longest prefix that the promotion rule permits is chosen (smallest first
 removes the most files per byte, and lets several levels carry in one rewrite); below the target it is one group, at
-the target or more it is covered by several. Then it is chosen again among what is left, until nothing qualifies.
+the target or more it is covered by several. Then it is chosen again among what is left, until nothing qualifies. Of
+what is left then, the smallest files go along with outputs that reach the target, as far as these stay near to it: they
+become full at once, instead of one level after another.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 
 from shared.layout.packing import cover_files
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, stats_of_file, stats_of_files
@@ -17,6 +21,9 @@ from shared.whole_numbers import whole_number
 
 GENERATED_TAG = "lakewright.generated-ms"
 """AddFile tag of a rewritten file: the start of its window; its modification time is the rewrite's."""
+
+MAX_LEFTOVERS = Fraction(1, 4)
+"""Share of the target by which an output may exceed it with leftovers: in replays twice as much took few more along."""
 
 
 def small_files(files: Iterable[DataFile], size_levels: SizeLevels) -> list[DataFile]:
@@ -85,13 +92,14 @@ def output_tags(inputs: Sequence[DataFile], window_s: int | None) -> dict[str, s
 
 
 def select_groups(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:
-    """Choose groups until no prefix of what is left is permitted; `small` ascends by size."""
+    """Choose groups until no prefix of what is left is permitted, then add leftovers; `small` ascends by size."""
     size_levels, min_inputs, levels = policy.size_levels, policy.min_input_files, policy.automatic_levels
     groups: list[list[DataFile]] = []
     while True:
         prefix = _permitted_prefix(small, size_levels, min_inputs, levels)
         if not prefix:
-            return groups
+            left = [file for file in small if size_levels.level(file.size_bytes) < levels]
+            return _with_leftovers(groups, left, size_levels.cover_bytes)
         chosen, rest = small[:prefix], small[prefix:]
         if sum(file.size_bytes for file in chosen) < size_levels.cover_bytes:
             groups.append(chosen)
@@ -100,6 +108,24 @@ def select_groups(small: list[DataFile], policy: Policy) -> list[list[DataFile]]
         covered, left = cover_files(chosen, size_levels.cover_bytes)
         groups += covered
         small = left + rest
+
+
+def _with_leftovers(
+    groups: Iterable[list[DataFile]], left: Sequence[DataFile], cover_bytes: int
+) -> list[list[DataFile]]:
+    """Return the groups, those that reach the target with files that are left; `left` ascends by size.
+
+    The promotion rule holds, as such an output is full, and no prefix of what stays is permitted that was not before.
+    """
+    most_bytes = math.floor(cover_bytes * (1 + MAX_LEFTOVERS))
+    filled, at = [], 0
+    for group in groups:
+        total, begins = sum(file.size_bytes for file in group), at
+        while total >= cover_bytes and at < len(left) and total + left[at].size_bytes <= most_bytes:
+            total += left[at].size_bytes
+            at += 1
+        filled.append([*group, *left[begins:at]])
+    return filled
 
 
 def pack_unconditionally(small: Sequence[DataFile], cover_bytes: int) -> list[list[DataFile]]:

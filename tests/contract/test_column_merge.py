@@ -1,5 +1,6 @@
 """Small row groups become large ones, column by column: every value stays, and nothing stays behind on a failure."""
 
+import base64
 import json
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -7,16 +8,19 @@ from typing import Any
 
 import pytest
 
-from actor.jvm.scala import Scala
+from actor.formats.delta.delta_scala import DeltaScala
+from actor.jvm.scala import jvm_context
 from actor.ports import GroupStatus
-from tests.contract.test_parquet_footers import set_nine_rows, with_footer
-from tests.contract.test_row_group_copy import replaced, rewritten
+from shared.errors import LakewrightError
+from tests.contract.test_parquet_footers import set_nine_rows, summaries, texts_of, with_footer
+from tests.contract.test_row_group_copy import log_sizes, replaced, rewritten
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 from tests.support.forced_copies import NEVER_COPIES
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
+encryption = pytest.importorskip("pyarrow.parquet.encryption", reason="pyarrow is in the extra `decider`")
 deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
 pytestmark = pytest.mark.spark
 
@@ -32,13 +36,12 @@ def merging(lab: DeltaLab) -> DeltaLab:
 
 def merged(lab: DeltaLab, *files: Path, block_bytes: int = 1 << 27, codec: str = "SNAPPY") -> dict[str, Any]:
     """What the task says of its output in the folder `out`."""
-    scala = Scala(lab.spark)
+    scala = DeltaScala(lab.spark)
     conf = scala.resolve("org.apache.hadoop.conf.Configuration")(lab.spark._jsc.hadoopConfiguration())
     conf.set(BLOCK_BYTES, str(block_bytes))
-    paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
-    folder = f"file://{lab.directory}/out"
-    task = scala.resolve("io.lakewright.parquet.ColumnMerge")(conf, paths, sizes, folder, "lw-", ".parquet", codec)
-    said: dict[str, Any] = json.loads(scala.to_json(task.call(None)))
+    where = f"file://{lab.directory}/out", "lw-", ".parquet"
+    merge = scala.group.merged
+    said: dict[str, Any] = json.loads(merge(jvm_context(lab.spark), conf, *texts_of(files), *where, codec))
     return said
 
 
@@ -146,8 +149,50 @@ def test_files_of_three_writers_are_merged_by_column_unless_one_of_them_forbids_
     assert read == sorted([str(row) for row in rows.to_pylist()] * 3 + [str(rows.to_pylist()[1])] * 3)
 
 
+@pytest.mark.parametrize("is_footer_plain", [True, False])
+def test_an_encrypted_file_among_those_of_other_writers_fails_the_group_and_changes_nothing(
+    merging: DeltaLab, is_footer_plain: bool
+) -> None:
+    """Its values are only for who has the key, so no way of writing may take its pages for those of a plain file."""
+    path, rows = merging.directory / "t", pa.table({"id": [1, 2], "v": ["a", None]})
+    for _ in range(2):
+        deltalake.write_deltalake(path, rows, mode="append")
+    assert rewritten(merging, path.as_uri()).by_column
+    for _ in range(2):
+        deltalake.write_deltalake(path, rows, mode="append")
+    last = path / deltalake.DeltaTable(path).get_add_actions(flatten=True)["path"][0].as_py()
+    pq.write_table(rows, last, encryption_properties=sealed(is_footer_plain=is_footer_plain))
+    log_sizes(path)
+    (found,) = summaries(merging, last)
+    before = sorted(path.rglob("*"))
+
+    with pytest.raises(LakewrightError):
+        rewritten(merging, path.as_uri())
+
+    assert found["obstacle"] == "encryption"
+    assert sorted(path.rglob("*")) == before
+
+
+class Keys(encryption.KmsClient):  # type: ignore[name-defined]
+    """A key server that hides nothing."""
+
+    def wrap_key(self, key_bytes: bytes, _name: str) -> str:
+        return base64.b64encode(key_bytes).decode()
+
+
+def sealed(*, is_footer_plain: bool) -> Any:
+    """Return what pyarrow encrypts the column `v` with, and the footer unless it is to be plain."""
+    keys = encryption.EncryptionConfiguration(
+        footer_key="f", column_keys={"c": ["v"]}, plaintext_footer=is_footer_plain, double_wrapping=False
+    )
+    factory = encryption.CryptoFactory(lambda _: Keys())
+    return factory.file_encryption_properties(encryption.KmsConnectionConfig(), keys)
+
+
 def test_a_column_of_distinct_values_gets_no_dictionary_and_one_of_few_keeps_it(lab: DeltaLab) -> None:
-    """A sample of many files says nothing of all of them."""
+    """A sample of many files says nothing of all of them; it is taken of the largest, wherever it comes."""
+    tiny = lab.directory / "tiny.parquet"
+    pq.write_table(pa.table({"id": [-1, -1], "kind": ["k1", "k2"], "same": [0, 0]}), tiny)
     files = []
     for number in range(40):
         files.append(lab.directory / f"{number}.parquet")
@@ -155,12 +200,13 @@ def test_a_column_of_distinct_values_gets_no_dictionary_and_one_of_few_keeps_it(
         rows = {"id": ids, "kind": [f"k{n % 5}" for n in ids], "same": list(range(1_000))}
         pq.write_table(pa.table(rows), files[-1])
 
-    few, many = (merged(lab, *files[:count]) for count in (10, 40))
+    few, late, many = (merged(lab, *some) for some in (files[:10], [tiny, *files[:10]], files))
 
-    chunks = [pq.ParquetFile(lab.directory / "out" / one["name"]).metadata.row_group(0) for one in (few, many)]
+    chunks = [pq.ParquetFile(lab.directory / "out" / one["name"]).metadata.row_group(0) for one in (few, late, many)]
     has_dictionary = [["PLAIN_DICTIONARY" in one.column(at).encodings for at in range(3)] for one in chunks]
-    assert has_dictionary == [[False, True, False], [False, True, True]]
+    assert has_dictionary == [[False, True, False], [False, True, False], [False, True, True]]
     assert pq.read_table(lab.directory / "out" / few["name"])["id"].to_pylist() == list(range(10_000))
+    assert pq.read_table(lab.directory / "out" / late["name"])["id"].to_pylist() == [-1, -1, *range(10_000)]
 
 
 def test_files_of_another_schema_and_pages_that_cannot_be_decoded_are_obstacles_and_leave_no_file(

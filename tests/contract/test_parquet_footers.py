@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,6 +11,7 @@ import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
 from actor.formats.delta.chunk_bounds import Bounds
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers
 from actor.formats.delta.log import TableLog
@@ -35,13 +36,14 @@ OBSTACLES: dict[str, dict[str, Any]] = {
 
 
 def summaries(lab: DeltaLab, *files: Path) -> list[dict[str, Any]]:
-    scala = Scala(lab.spark)
-    paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
-    conf = lab.spark._jsc.hadoopConfiguration()
-    store = scala.resolve("io.lakewright.parquet.HadoopStore")(conf, "")
-    found = scala.resolve("io.lakewright.parquet.ParquetColumns").of(store, paths, sizes, 4, scala.java_list(()))
-    read: list[dict[str, Any]] = json.loads(scala.to_json(found))["files"]
-    return read
+    read = DeltaScala(lab.spark).group.footers(lab.spark._jsc.hadoopConfiguration(), *texts_of(files), 4)
+    found: list[dict[str, Any]] = json.loads(read.text())["files"]
+    return found
+
+
+def texts_of(files: Sequence[Path]) -> tuple[str, str]:
+    """Paths and sizes of files, as our Java classes take them."""
+    return json.dumps([str(file) for file in files]), json.dumps([file.stat().st_size for file in files])
 
 
 def test_obstacles_are_found_in_the_footer_of_a_file(lab: DeltaLab) -> None:
@@ -134,8 +136,8 @@ def test_columns_that_hold_no_null_are_known_by_their_ids(lab: DeltaLab) -> None
     store = scala.resolve("io.lakewright.parquet.HadoopStore")(lab.spark._jsc.hadoopConfiguration(), "")
     paths, sizes, ids = ([str(file)], [file.stat().st_size], [1, 2, 3, 4])
     lists = [scala.java_list(one) for one in (paths, sizes)]
-    found = scala.resolve("io.lakewright.parquet.ParquetColumns").of(store, *lists, 1, scala.java_list(ids))
-    assert json.loads(scala.to_json(found))["files"][0]["full_ids"] == [1]
+    found = scala.resolve("io.lakewright.parquet.ParquetColumns").read(store, *lists, 1, scala.java_list(ids))
+    assert json.loads(found.text())["files"][0]["full_ids"] == [1]
 
 
 def plain(stored: Any, physical: str, logical: str) -> Any:

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.engine import EngineSettings
 from actor.formats.parquet.copy_rules import CopyLimits
-from actor.jvm.scala import Scala
+from actor.jvm.scala import jvm_context
 from actor.ports import GroupOutcome, GroupStatus, RewriteRequest
 from shared.errors import Corrupt, RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from tests.contract.test_parquet_footers import chunk_of, footer, summaries, with_footer
+from tests.contract.test_parquet_footers import chunk_of, footer, summaries, texts_of, with_footer
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark
 from tests.support.forced_copies import FORCED_LIMITS, NEVER_COPIES
@@ -61,14 +62,15 @@ def replaced(table: tables.HandTable, write: Any) -> None:
     """Write the data files of a table again, each as `write` (rows, path) does."""
     for name, _ in tables.live(table.path):
         write(pq.read_table(table.path / name), table.path / name)
-    _log_sizes(table)
+    log_sizes(table.path)
 
 
-def _log_sizes(table: tables.HandTable) -> None:
-    for log in (table.path / "_delta_log").glob("*.json"):
+def log_sizes(table: Path) -> None:
+    """Write the sizes that the data files of a table have now into its log."""
+    for log in (table / "_delta_log").glob("*.json"):
         actions = [json.loads(line) for line in log.read_text().splitlines()]
         for add in (action["add"] for action in actions if "add" in action):
-            add["size"] = (table.path / add["path"]).stat().st_size
+            add["size"] = (table / add["path"]).stat().st_size
         log.write_text("\n".join(map(json.dumps, actions)))
 
 
@@ -160,11 +162,10 @@ def test_a_copy_that_grows_to_the_full_size_is_an_obstacle_and_leaves_no_file(la
 
 def joined(lab: DeltaLab, *files: Path, end_bytes: int = 0) -> dict[str, Any]:
     """What the task says of its output in the folder `out`."""
-    scala, conf = Scala(lab.spark), lab.spark._jsc.hadoopConfiguration()
-    paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
-    folder = f"file://{lab.directory}/out"
-    task = scala.resolve("io.lakewright.parquet.RowGroupCopy")(conf, paths, sizes, folder, "lw-", ".parquet", end_bytes)
-    said: dict[str, Any] = json.loads(scala.to_json(task.call(None)))
+    context, conf = jvm_context(lab.spark), lab.spark._jsc.hadoopConfiguration()
+    where = f"file://{lab.directory}/out", "lw-", ".parquet"
+    copied = DeltaScala(lab.spark).group.copied
+    said: dict[str, Any] = json.loads(copied(context, conf, *texts_of(files), *where, end_bytes, None))
     return said
 
 
@@ -189,7 +190,7 @@ def test_files_of_other_schemas_and_codecs_are_encoded(copying: DeltaLab) -> Non
         rows = pq.read_table(table.path / first)
         rows = rows.cast(pa.schema([f.with_nullable(name != "schema") for f in rows.schema]))
         pq.write_table(rows, table.path / first, **options)
-        _log_sizes(table)
+        log_sizes(table.path)
         before = tables.rows(table.path)
         found.append(rewritten(copying, table.location).encoded_because)
         assert tables.rows(table.path) == before

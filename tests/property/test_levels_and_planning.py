@@ -61,6 +61,28 @@ def test_every_group_obeys_the_promotion_rule_and_holds_small_files_once(
         assert group.bytes < 2 * policy.target_bytes
 
 
+def test_files_left_beside_full_outputs_fit_into_none_of_them() -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=100)
+    @given(POLICIES, st.lists(sizes, min_size=20, max_size=60))
+    def law(policy: Policy, sizes_bytes: list[int]) -> None:
+        # Three of the added files are nearly a target.
+        files = files_of([*sizes_bytes, *[policy.target_bytes // 3] * 10])
+        size_levels, groups = policy.size_levels, plan(PARTITION, files, policy).groups
+        most = size_levels.cover_bytes * 5 // 4
+        taken = {file for group in groups for file in group.files}
+        left = [
+            one.size_bytes for one in set(files) - taken if size_levels.level(one.size_bytes) < policy.automatic_levels
+        ]
+        full = [group.bytes for group in groups if group.bytes >= size_levels.cover_bytes]
+        assert all(size + output > most for size in left for output in full)
+        seen["beside"] += bool(left and full)
+
+    law()
+    assert seen["beside"] >= 3, "a law about what is left says nothing where nothing is"
+
+
 @given(POLICIES, st.lists(sizes, max_size=60))
 def test_planning_is_a_fixed_point(policy: Policy, sizes_bytes: list[int]) -> None:
     files = files_of(sizes_bytes)

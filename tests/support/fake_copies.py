@@ -1,5 +1,6 @@
 """The JVM's side of copying row groups without a JVM, and a proofreader that opens none of its files."""
 
+import json
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -39,22 +40,19 @@ class FakeCopies(FakeScala):
         self.tasks: list[tuple[Any, ...]] = []
         self.summaries_read: list[list[str]] = []
         self.handed_over: list[Any] = []
+        self.group.copied, self.group.merged = self._copied, self._task
 
-    def resolve(self, name: str) -> Any:
-        own = {
-            "io.lakewright.parquet.RowGroupCopy": self._task,
-            "io.lakewright.parquet.ColumnMerge": self._task,
-            "io.lakewright.parquet.ParquetTask.run": lambda _context, task: task.run(),
-        }
-        return own[name] if name in own else super().resolve(name)
+    def _footers(self, _conf: Any, paths: str, *_: Any) -> Any:
+        self.summaries_read.append(json.loads(paths))
+        return SimpleNamespace(text=lambda: json.dumps({"files": self.footers, "schemas": {}}))
 
-    def _columns(self, _store: Any, paths: list[str], *_: Any) -> Any:
-        self.summaries_read.append(paths)
-        return SimpleNamespace(reported=lambda: {"files": self.footers, "schemas": {}})
+    def _copied(self, *given: Any) -> str:
+        self.handed_over += [given[-1]] if given[-1] is not None else []
+        return self._task(*given[:-1])
 
-    def _task(self, *given: Any) -> Any:
+    def _task(self, _context: Any, *given: Any) -> str:
         self.tasks.append(given)
-        return SimpleNamespace(use=self.handed_over.append, run=self._run)
+        return json.dumps(self._run())
 
     def _run(self) -> dict[str, Any]:
         if isinstance(self.end, Exception):

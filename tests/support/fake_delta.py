@@ -143,11 +143,11 @@ class FakeScala:
         self.log_commit = SimpleNamespace(
             commit=self._commit,
             checksum=self._checksum,
-            checkpointInterval=lambda _log, _snapshot: table.checkpoint_interval,
         )
         self.data_files = SimpleNamespace(sizes=self._sizes)
         self.commit_file = SimpleNamespace(read=self._read_commit, digest=self._digest)
         self.next_snapshot = SimpleNamespace(since=self._since, carried=self._carried)
+        self.group = SimpleNamespace(footers=self._footers)
         self.row_vectors = SimpleNamespace(hidden=self._hidden, write=self._write_vector)
 
     def _hidden(self, _log: Any, _conf: Any, files: "FakeSeq", at_most: int) -> str | None:
@@ -168,13 +168,13 @@ class FakeScala:
         self._table.conf |= settings
         return SimpleNamespace(restore=lambda: (self._table.conf.clear(), self._table.conf.update(before)))
 
-    def _commit(
-        self, txn: FakeTransaction, session: Any, actions: Any, operation: str, metrics: str, settings: str
-    ) -> int:
+    def _commit(self, txn: FakeTransaction, conf: Any, session: Any, *given: Any) -> str:
+        actions, operation, metrics, settings = given
         self._table.metrics = json.loads(metrics)
-        changed = self._set(session, settings)
+        of_checksum = json.loads(settings)[self._checksum(conf, "", txn.snapshot())]
+        changed = self._set(session, json.dumps(of_checksum))
         try:
-            return txn.commit(actions, operation, {})
+            return f"{txn.commit(actions, operation, {})} {self._table.checkpoint_interval}"
         finally:
             changed.restore()
 
@@ -256,18 +256,17 @@ class FakeScala:
         is_plain = isinstance(value, dict) or all(isinstance(one, dict) for one in value)
         return json.dumps(value if is_plain else [one.body for one in value], ensure_ascii=False)
 
-    def resolve(self, name: str) -> Any:
-        return {
-            "io.lakewright.parquet.HadoopStore": lambda *_: None,
-            "io.lakewright.parquet.ParquetColumns.read": self._columns,
-        }[name]
-
-    def _columns(self, _store: Any, paths: list[str], *_: Any) -> Any:
-        files = [{"obstacle": "no_footer"} for _ in paths]  # Of a table in memory.
-        return SimpleNamespace(reported=lambda: {"files": files, "schemas": {}})
+    def _footers(self, _conf: Any, paths: str, *_: Any) -> Any:
+        files = [{"obstacle": "no_footer"} for _ in json.loads(paths)]  # Of a table in memory.
+        return SimpleNamespace(text=lambda: json.dumps({"files": files, "schemas": {}}))
 
     def adds(self, text: str) -> "FakeSeq":
         return FakeSeq(FakeAction(body) for body in json.loads(text))
+
+    def replacement(self, txn: FakeTransaction, inputs: str, outputs: str, at_ms: int) -> "FakeSeq":
+        read = self.adds(inputs)
+        txn.trackFilesRead(read)
+        return self.adds(outputs).concat(self.removes(read, at_ms, data_change=False))
 
     def removes(self, adds: "FakeSeq", at_ms: int, *, data_change: bool) -> "FakeSeq":
         return FakeSeq(add.removeWithTimestamp(at_ms, data_change) for add in adds)

@@ -13,7 +13,7 @@ from actor.engines import EngineSet
 from actor.ports import TableJob, TableJobOutcome
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin

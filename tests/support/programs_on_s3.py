@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,17 @@ from py4j.protocol import Py4JJavaError
 
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from actor.jvm.java import find_java
-from actor.jvm.log_stores import CONDITIONAL_PUT
 from actor.jvm.s3a import hadoop_settings
 from actor.jvm.scala import Scala
-from actor.jvm.spark import SparkSettings, build_session, stop_session
+from actor.jvm.spark import CONDITIONAL_PUT, SparkSettings, build_session, stop_session
 from actor.ports import RewriteRequest, TableJob
 from actor.proofread.proofreader import Proofreader, ProofreadSettings
 from services.actor.settings import ALLOW_S3
 from services.bootstrap import prepare
 from services.paths import ivy_dir, java_search
 from shared.errors import LakewrightError
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.paths.locations import hadoop_path
@@ -104,6 +103,35 @@ def _merged(spark: Any, engine: DeltaEngine, location: str) -> dict[str, Any]:
         "outputs": [file.path for file in end.outputs],
         "spark": _rows(spark, location),
     }
+
+
+def count_requests(options: Options, *locations: str) -> dict[str, dict[str, dict[str, int]]]:
+    """Look at each table again where nothing has come, then merge its files; returns the requests of each by kind."""
+    with _spark(options) as spark:
+        proofreader = Proofreader(ProofreadSettings(stores=StoreOptions(options)))
+        engine = DeltaEngine(spark, EngineSettings(allow_s3=True, copy_limits=FORCED_LIMITS, proofreader=proofreader))
+        counted = {}
+        for location in locations:
+            engine.read_partition(location, WHOLE_TABLE)
+            counted[location] = {
+                "look": _requests(spark, location, lambda at=location: engine.read_partition(at, WHOLE_TABLE)),  # type: ignore[misc]
+                "rewrite": _requests(spark, location, lambda at=location: _merged(spark, engine, at)),  # type: ignore[misc]
+            }
+        return counted
+
+
+def _requests(spark: Any, location: str, work: Callable[[], object]) -> dict[str, int]:
+    """Do something, and return the requests that Hadoop's store sent meanwhile."""
+    scala = Scala(spark)
+    store = scala.path(hadoop_path(location)).getFileSystem(spark._jsc.hadoopConfiguration())
+
+    def counters() -> dict[str, int]:
+        found: dict[str, int] = json.loads(scala.to_json(store.getIOStatistics().counters()))
+        return {name: count for name, count in found.items() if name.startswith(("object_", "action_http_"))}
+
+    before = counters()
+    work()
+    return {name: count - before.get(name, 0) for name, count in counters().items() if count > before.get(name, 0)}
 
 
 def _rows(spark: Any, location: str) -> list[dict[str, Any]]:
@@ -217,5 +245,6 @@ def _race(store: LogStore, rival: S3Store, versions: int, seed: int) -> tuple[li
 
 
 if __name__ == "__main__":
-    chosen = {"merge": merge, "vacuum": vacuum, "ask": ask, "commit": commit, "race": race}[sys.argv[1]]
+    programs = (merge, vacuum, ask, commit, race, count_requests)
+    chosen: Any = {program.__name__: program for program in programs}[sys.argv[1]]
     print(json.dumps(chosen(*json.loads(sys.argv[2]))))

@@ -67,8 +67,8 @@ class DeltaTarget:
 
     def _look(self, offered: tuple[WrittenGroup, ...]) -> tuple[tuple[Any, Collection[FileGroup]], list[HiddenRows]]:
         """Open a transaction; return it, the groups that it may commit as they are, and what other groups must hide."""
-        txn = self._log.transaction()
-        snapshot = txn.snapshot()
+        snapshot = self._log.snapshot()
+        txn = self._log.transaction(snapshot)
         if not self._log.shape(snapshot).same_layout(self._shape):
             raise Conflict(
                 f"metadata or protocol of {self.location} changed while its files were rewritten; plan them again",
@@ -80,7 +80,7 @@ class DeltaTarget:
         as_written = {group.live.group for group in offered if group.live.group in live and not group.carried}
         if self._hider is None:
             return (txn, as_written), []
-        version = int(snapshot.version())
+        version = self._log.version(snapshot)
         hiding = [
             self._hider.known(group) if group.live.group in live else self._hider.find(group, version)
             for group in offered
@@ -93,10 +93,8 @@ class DeltaTarget:
         inputs = [logged for group in attempt.committed for logged in group.live.inputs]
         outputs = [logged for group in attempt.committed for logged in group.outputs]
         now_ms = int(time.time() * 1000)
-        adds, read = self._scala.adds(json_array(outputs)), self._scala.adds(json_array(inputs))
-        attempt.base.trackFilesRead(read)
-        removes = self._scala.removes(read, now_ms, data_change=False)
-        actions, metrics = adds.concat(removes), dict(operation_metrics(inputs, outputs))
+        metrics = dict(operation_metrics(inputs, outputs))
+        actions = self._scala.replacement(attempt.base, json_array(inputs), json_array(outputs), now_ms)
         compared_by = weakest(group.proof for group in attempt.groups)
         return self._log.commit(attempt.base, actions, metrics, compared_by, operation=self.operation)
 

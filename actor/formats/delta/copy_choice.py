@@ -112,7 +112,7 @@ class DeltaCopier(RowGroupCopier[SpelledGroup, LoggedFile]):
         """Run the task, with the codec of most files in the output's name."""
         codec = next((file.codecs[0] for file in files if file.codecs and file.codecs[0]), "uncompressed")
         footers = self._tasks.footers.take(live.live.inputs)
-        return self._tasks.run("RowGroupCopy", live.live, live.values, codec, end_bytes, footers=footers)
+        return self._tasks.run("copied", live.live, live.values, codec, end_bytes, footers)
 
     def output(self, live: SpelledGroup, files: Sequence[FooterSummary], result: Mapping[str, Any]) -> LoggedFile:
         """Return the file as the log will have it."""

@@ -114,6 +114,11 @@ class DeltaScala(Scala):
         return JavaStatics(self, "delta.LogCommit")
 
     @cached_property
+    def group(self) -> JavaStatics:
+        """Our class that reads footers of a group's files, and writes them as one (`DeltaGroup.java`)."""
+        return JavaStatics(self, "delta.DeltaGroup")
+
+    @cached_property
     def _log_actions(self) -> JavaStatics:
         return JavaStatics(self, "delta.LogActions")
 
@@ -134,6 +139,10 @@ class DeltaScala(Scala):
     def adds(self, json_array: str) -> Any:
         """Read a Scala `Seq` of `AddFile`s from a JSON array of their fields (without the `add` wrapper)."""
         return self._log_actions.adds(json_array)
+
+    def replacement(self, txn: Any, inputs: str, outputs: str, at_ms: int) -> Any:
+        """Return the actions that replace files, which the transaction has read then, by others; both such arrays."""
+        return self._log_actions.replacement(txn, inputs, outputs, at_ms)
 
     def removes(self, adds: Any, at_ms: int, *, data_change: bool) -> Any:
         """Return a Scala `Seq` of the `RemoveFile` of each `AddFile` of a `Seq`."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
 from actor.formats.parquet.copy_rules import EncodeReason
 from actor.formats.parquet.file_columns import DescribedFiles, decode_described
 from actor.formats.parquet.footer_summary import THREADS, FooterSummary
-from actor.jvm.scala import Scala
 
 _LOCAL = "file:"
 """Beginning of a folder whose files are read as fast one after the other: threads cost more than they gain."""
@@ -19,7 +19,7 @@ _LOCAL = "file:"
 class FooterReader:
     """Reads the footers of the files of one rewrite, each set of files once. Safe to use from several threads."""
 
-    def __init__(self, scala: Scala, log: TableLog) -> None:
+    def __init__(self, scala: DeltaScala, log: TableLog) -> None:
         self._scala = scala
         self._log = log
         self._lock = threading.Lock()
@@ -57,18 +57,20 @@ class FooterReader:
             known = self._read.get(read_as)
         if known is not None:
             return known
-        paths = self._scala.java_list(self._log.data_location(logged.key) for logged in files)
-        sizes = self._scala.java_list(logged.file.size_bytes for logged in files)
-        store = self._scala.resolve("io.lakewright.parquet.HadoopStore")(self._log.hadoop_conf, "")
-        read = self._scala.resolve("io.lakewright.parquet.ParquetColumns.read")
         threads = 1 if self._log.root.startswith(_LOCAL) else THREADS
-        found = read(store, paths, sizes, threads, self._scala.java_list(()))
-        described = decode_described(json.loads(self._scala.to_json(found.reported())))
+        found = self._scala.group.footers(self._log.hadoop_conf, *paths_and_sizes(self._log, files), threads)
+        described = decode_described(json.loads(found.text()))
         with self._lock:
             self._read[read_as] = described
             if is_kept:
                 self._kept[read_as] = found
         return described
+
+
+def paths_and_sizes(log: TableLog, files: Sequence[LoggedFile]) -> tuple[str, str]:
+    """Return where files lie, as Hadoop spells it, and their sizes in bytes, each as a JSON array."""
+    paths = [log.data_location(logged.key) for logged in files]
+    return json.dumps(paths), json.dumps([logged.file.size_bytes for logged in files])
 
 
 def _paths(files: Sequence[LoggedFile]) -> tuple[str, ...]:

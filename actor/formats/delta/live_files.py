@@ -119,7 +119,7 @@ def find_live(
     wanted = tuple(groups)
     if not wanted:
         return []
-    version = int(snapshot.version())
+    version = log.version(snapshot)
     digest = log.digest(version)
     paths = sorted({file.path for group in wanted for file in group.files})
     live = {logged.key: logged for logged in decode_adds(log.files(snapshot, paths_condition(paths)), columns)}
@@ -140,7 +140,7 @@ def resolve_live(
 
     `known` pairs each group with where it was last seen live, None if nowhere.
     """
-    version = int(snapshot.version())
+    version = log.version(snapshot)
     seen = [live for _, live in known if live is not None]
     # Before the commits since are read: one that is undone meanwhile is noticed the next time.
     digest = log.digest(version) if any(live.version != version for live in seen) else None

@@ -46,7 +46,12 @@ _FALSE_WHILE_COMMITTING: Mapping[str, tuple[str, ...]] = {
     _IN_MEMORY: NO_CHECKSUM_FILE,
     _NOWHERE: (*NO_CHECKSUM_FILE, _NOT_DERIVED),
 }
-"""Settings by where the checksum of the snapshot before is."""
+"""Settings by where the checksum of the snapshot before is: a commit gets a checksum (`.crc`) only if that one has one.
+
+It follows from that one at once. Otherwise Delta would list the whole snapshot in a Spark job for it, which takes as
+long as the rest of a small rewrite; the table's own writers do without, and so do its readers. A checksum that was
+carried here stays in the JVM.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -57,19 +62,19 @@ _NOT_RECURSIVE = False
 _IGNORES_DEFAULTS = False
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True)
 class TableShape:
     """Shape by which files are written: two equal ones mean that a file written under one is valid under the other."""
 
     metadata_json: str
     protocol_json: str
 
-    @property
+    @cached_property
     def metadata(self) -> TableMetadata:
         """The decoded metadata."""
         return decode_metadata(self.metadata_json)
 
-    @property
+    @cached_property
     def protocol(self) -> TableProtocol:
         """The decoded protocol."""
         return decode_protocol(self.protocol_json)
@@ -103,6 +108,7 @@ class TableLog:
         self.session = session
         self._scala = scala
         self._snapshots = snapshots or SnapshotCache(0)
+        self._newest: CachedSnapshot | None = None  # What was found last, if it is known in Python, too.
         self._stored: tuple[Any, Any] = None, None  # The snapshot that was described last, and as what.
         # As of the look that found the snapshot which was returned last: commits that it read, and known digests.
         self._read: dict[int, CommitFile] = {}
@@ -124,6 +130,7 @@ class TableLog:
         found = None if cached is None else newest(cached, self, self._scala)
         if found is not None:
             self._snapshots.put(self.location, found)
+            self._newest = found
             return found.snapshot
         snapshot = self._log.update(_MUST_BE_FRESH, self._scala.none, self._scala.none)
         if snapshot.version() < 0:
@@ -142,7 +149,9 @@ class TableLog:
         complete = with_checksum(snapshot, self._log, self._scala)
         if int(self._log.unsafeVolatileSnapshot().version()) == version:
             self._log.installSnapshot(complete, int(time.time() * 1000))
-        self._snapshots.put(self.location, CachedSnapshot(self._opened, complete, version, digest, version))
+        shape = self.shape(complete)
+        self._newest = CachedSnapshot(self._opened, complete, version, digest, version, shape)
+        self._snapshots.put(self.location, self._newest)
         return complete
 
     def transaction(self, snapshot: Any = None) -> Any:
@@ -168,7 +177,16 @@ class TableLog:
 
     def shape(self, snapshot: Any) -> TableShape:
         """Return the metadata and protocol of a snapshot."""
+        if self._newest is not None and snapshot is self._newest.snapshot:
+            known: TableShape = self._newest.shape
+            return known
         return TableShape(*self._scala.shape(snapshot))
+
+    def version(self, snapshot: Any) -> int:
+        """Return the version of a snapshot."""
+        if self._newest is not None and snapshot is self._newest.snapshot:
+            return self._newest.version
+        return int(snapshot.version())
 
     def partitions(self, snapshot: Any, columns: tuple[PartitionColumn, ...]) -> frozenset[PartitionKey]:
         """Return the keys of all partitions that have live files, by one Spark job."""
@@ -243,17 +261,19 @@ class TableLog:
         return self._commit(txn, actions, operation, metrics, compared_by)
 
     def _commit(self, txn: Any, actions: Any, operation: Any, metrics: Mapping[str, int], compared_by: str = "") -> int:
-        snapshot, log_commit = txn.snapshot(), self._scala.log_commit
         mark = commit_metadata.with_proofread(self.session.conf.get(USER_METADATA, ""), compared_by)
-        settings = json.dumps(self._settings_for_checksum(snapshot) | ({USER_METADATA: mark} if mark else {}))
-        session, figures = jvm_session(self.session), json.dumps(metrics)
+        marked = {USER_METADATA: mark} if mark else {}
+        settings = {where: dict.fromkeys(off, "false") | marked for where, off in _FALSE_WHILE_COMMITTING.items()}
+        texts = json.dumps(metrics), json.dumps(settings)
         try:
-            version = int(log_commit.commit(txn, session, actions, operation, figures, settings))
+            done = self._scala.log_commit.commit(
+                txn, self.hadoop_conf, jvm_session(self.session), actions, operation, *texts
+            )
         except Exception as error:
             if not txn.isAsked():
                 raise NotAsked(f"the log of {self.location} was not asked for the commit") from error
             raise
-        interval = int(log_commit.checkpointInterval(self._log, snapshot))
+        version, interval = map(int, str(done).split())
         if version % interval == 0:
             self._checkpoint_after(version, interval)
         return version
@@ -274,15 +294,6 @@ class TableLog:
     @cached_property
     def _checkpoints(self) -> CheckpointWriter:
         return CheckpointWriter(self._scala, self.session, self._log)
-
-    def _settings_for_checksum(self, snapshot: Any) -> dict[str, str]:
-        """Return the settings of a commit that gets a checksum (`.crc`) only if the one before has one.
-
-        It follows from that one at once. Otherwise Delta would list the whole snapshot in a Spark job for it, which
-        takes as long as the rest of a small rewrite; the table's own writers do without, and so do its readers. A
-        checksum that was carried here stays in the JVM.
-        """
-        return dict.fromkeys(_FALSE_WHILE_COMMITTING[self._checksum(snapshot)], "false")
 
     def _checksum(self, snapshot: Any) -> str:
         return str(self._scala.log_commit.checksum(self.hadoop_conf, self._log_path, snapshot))

@@ -10,7 +10,7 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.delta_scala import DeltaScala
-from actor.formats.delta.footer_reader import FooterReader
+from actor.formats.delta.footer_reader import FooterReader, paths_and_sizes
 from actor.formats.delta.footers import Footers, SchemaCache, Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
@@ -50,29 +50,18 @@ class ParquetTasks:
         live: LiveGroup,
         values: dict[str, str | None],
         codec: str,
-        setting: int | str,
-        *,
-        footers: Any = None,
+        *settings: Any,
     ) -> Mapping[str, Any]:
-        """Run the task of this name, with its own last setting; returns what it says of its file, or its `obstacle`.
+        """Run the task of this name, with its own last settings; returns what it says of its file, or its `obstacle`.
 
-        footers: of the inputs, where the JVM has kept them. The task carries the job tags of this thread, so that
-        cancelling the job ends it.
+        The task carries the job tags of this thread, so that cancelling the job ends it.
         """
         folder = self.paths.folder_for(values, [logged.file.path for logged in live.inputs])
-        task = self._scala.resolve(f"io.lakewright.parquet.{name}")(
-            self.log.hadoop_conf,
-            self._scala.java_list(self.log.data_location(logged.key) for logged in live.inputs),
-            self._scala.java_list(logged.file.size_bytes for logged in live.inputs),
-            folder,
-            self.paths.prefix,
-            f".c000{_SUFFIXES.get(codec, f'.{codec}')}.parquet",
-            setting,
-        )
-        if footers is not None:
-            task.use(footers)
-        run = self._scala.resolve("io.lakewright.parquet.ParquetTask.run")
-        result = json.loads(self._scala.to_json(run(jvm_context(self.log.session), task)))
+        suffix = f".c000{_SUFFIXES.get(codec, f'.{codec}')}.parquet"
+        files = paths_and_sizes(self.log, live.inputs)
+        run = getattr(self._scala.group, name)
+        where = folder, self.paths.prefix, suffix
+        result = json.loads(run(jvm_context(self.log.session), self.log.hadoop_conf, *files, *where, *settings))
         if result["attempt"] > 0:
             self.paths.note_lost_attempt()
         return {**result, "path": self.paths.logged_path(folder, result["name"])} if "name" in result else result

@@ -36,7 +36,7 @@ def read_partition(
     Raises OtherTable where the table's id is not `table_uuid` (empty: any).
     """
     snapshot = log.snapshot()
-    shape, version = log.shape(snapshot), int(snapshot.version())
+    shape, version = log.shape(snapshot), log.version(snapshot)
     check_identity(log.location, shape.metadata, table_uuid)
     check_table(log.location, shape.metadata, shape.protocol)
     known = cache.get(log.location, partition)
@@ -50,7 +50,7 @@ def read_partition(
 
 def _listed(log: TableLog, snapshot: Any, shape: TableShape, partition: PartitionKey) -> CachedRead:
     """List the whole table if it is small, else the partition."""
-    version, columns = int(snapshot.version()), shape.metadata.partition_columns
+    version, columns = log.version(snapshot), shape.metadata.partition_columns
     digest = log.digest(version)
     few = log.few_files(snapshot, WHOLE_TABLE_FILES)
     found = list_partition(log, snapshot, columns, partition) if few is None else decode_adds(few, columns)

@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from actor.formats.delta.commit_file import NewCommits
@@ -50,13 +50,17 @@ class OpenedLog:
 
 @dataclass(frozen=True, slots=True)
 class CachedSnapshot:
-    """A snapshot of the JVM with a checksum. `digest`: its commit's; `read_version`: where Delta read the log."""
+    """A snapshot of the JVM with a checksum.
+
+    `digest`: its commit's; `read_version`: where Delta read the log; `shape`: its `TableShape`.
+    """
 
     log: OpenedLog
     snapshot: Any
     version: int
     digest: str
     read_version: int
+    shape: Any
 
 
 class SnapshotCache:
@@ -155,7 +159,8 @@ def newest(cached: CachedSnapshot, log: CommitReader, scala: DeltaScala) -> Cach
     snapshot = scala.next_snapshot.carried(
         cached.log.delta_log, cached.snapshot, found.described, change.files, change.bytes
     )
-    return CachedSnapshot(cached.log, snapshot, version, found.commits[-1].digest, cached.read_version)
+    # A commit that changes the shape is not conclusive.
+    return replace(cached, snapshot=snapshot, version=version, digest=found.commits[-1].digest)
 
 
 def with_checksum(snapshot: Any, delta_log: Any, scala: DeltaScala) -> Any:

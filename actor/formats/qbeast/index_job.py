@@ -27,7 +27,7 @@ from shared.formats.qbeast.names import LAST_REVISION
 from shared.formats.qbeast.options import read_options
 from shared.formats.qbeast.status import refusal
 from shared.index.stats import index_stats
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import SET_PROPERTIES
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary

@@ -24,7 +24,7 @@ from shared.formats.qbeast.iterations import Strategy
 from shared.formats.qbeast.status import index_status
 from shared.index.signal import IndexSignal
 from shared.index.status import IndexQuery
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import COMPACT, SORT, JobPayload, RewriteKind
 from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason

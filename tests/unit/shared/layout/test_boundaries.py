@@ -374,6 +374,17 @@ def test_a_bin_is_closed_by_the_file_that_overshoots_least(
 # What a job requests.
 
 
+@pytest.mark.parametrize(("left", "group"), [(25, [25, 30, 70]), (26, [30, 70])])
+def test_a_leftover_goes_along_up_to_a_quarter_above_the_target(left: int, group: list[int]) -> None:
+    made = plan(PARTITION, files_of(70, 30, left), replace(TEN, tolerance=Fraction(0)))
+    assert [sorted(file.size_bytes for file in one.files) for one in made.groups] == [group]
+
+
+def test_a_leftover_above_the_cap_stays() -> None:
+    capped = replace(TEN, tolerance=Fraction(0), max_mode=MaxMode.MINOR)
+    assert [group.bytes for group in plan(PARTITION, files_of(*[5] * 20, 15), capped).groups] == [100]
+
+
 @pytest.mark.parametrize(("extent", "ask"), [(0, RewriteKind.IDLE), (1, RewriteKind.FULL), (2, RewriteKind.FULL)])
 def test_a_job_that_was_once_asked_for_a_full_rewrite_does_one(extent: int, ask: RewriteKind) -> None:
     payload = JobPayload("l", "n", Policy(), "r", PredictedCost(1, 1, 1), rewrite_kind=RewriteKind.IDLE)

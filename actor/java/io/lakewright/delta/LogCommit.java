@@ -30,13 +30,14 @@ public final class LogCommit {
   private LogCommit() {}
 
   /**
-   * Commits actions as an operation, and returns the version.
+   * Commits actions as an operation, and returns the version and the number of versions between two checkpoints.
    *
    * @param metrics a JSON object of numbers, which the history shows
-   * @param settings a JSON object of the session's settings while it commits
+   * @param settings the session's settings while it commits: a JSON object of objects, by what `checksum` returns
    */
-  public static long commit(
+  public static String commit(
       OptimisticTransaction txn,
+      Configuration configuration,
       SparkSession session,
       Seq<Action> actions,
       DeltaOperations.Operation operation,
@@ -47,9 +48,12 @@ public final class LogCommit {
     Map<String, String> tags =
         RowTracking$.MODULE$.addPreservedRowTrackingTagIfNotSet(txn.snapshot(), none);
     txn.registerSQLMetrics(session, metrics(session.sparkContext(), Json.object(metrics)));
-    SessionSettings changed = SessionSettings.set(session, settings);
+    DeltaLog log = txn.deltaLog();
+    String where = checksum(configuration, log.logPath().toString(), txn.snapshot());
+    SessionSettings changed = SessionSettings.set(session, Json.text(Json.object(settings).get(where)));
     try {
-      return txn.commit(actions, operation, tags);
+      long version = txn.commit(actions, operation, tags);
+      return version + " " + log.checkpointInterval(txn.snapshot().metadata());
     } finally {
       changed.restore();
     }
@@ -62,11 +66,6 @@ public final class LogCommit {
       return CHECKSUM_IN_LOG;
     }
     return snapshot.checksumOpt().isDefined() ? CHECKSUM_IN_MEMORY : NO_CHECKSUM;
-  }
-
-  /** Returns the number of versions between two checkpoints of a table. */
-  public static int checkpointInterval(DeltaLog log, Snapshot snapshot) {
-    return log.checkpointInterval(snapshot.metadata());
   }
 
   private static Map<String, SQLMetric> metrics(SparkContext context, java.util.Map<String, Object> values) {

@@ -15,6 +15,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.Table;
 import org.apache.spark.SparkContext;
+import org.apache.spark.util.SerializableConfiguration;
 
 /** The files that become one, and what is done with them, in a call each: lists would take round trips from Python. */
 public final class IcebergGroup {
@@ -35,9 +36,9 @@ public final class IcebergGroup {
     }
   }
 
-  /** Returns what `ParquetColumns.of` says of files, as JSON; they, their sizes and the ids are JSON arrays. */
+  /** Returns what `ParquetColumns` says of files, as JSON; they, their sizes and the ids are JSON arrays. */
   public String columns(String files, String bytes, int threads, String ids) throws IOException {
-    return Json.text(ParquetColumns.of(store, Json.texts(files), Json.numbers(bytes), threads, Json.numbers(ids)));
+    return ParquetColumns.read(store, Json.texts(files), Json.numbers(bytes), threads, Json.numbers(ids)).text();
   }
 
   /** Returns why the columns or the partitions of the inputs, which have one schema, are not those of the table. */
@@ -57,7 +58,8 @@ public final class IcebergGroup {
       Map.Entry setting = (Map.Entry) one.next();
       own.set((String) setting.getKey(), (String) setting.getValue());
     }
-    return Json.text(ParquetTask.run(context, new ColumnMerge(store, own, paths, sizes, "", ".parquet", codec)));
+    SerializableConfiguration sent = new SerializableConfiguration(own);
+    return Json.text(ParquetTask.run(context, new ColumnMerge(store, sent, paths, sizes, "", ".parquet", codec)));
   }
 
   /** Throws what copying throws for a page that differs from its checksum. */

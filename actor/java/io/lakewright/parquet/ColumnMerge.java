@@ -62,38 +62,12 @@ public final class ColumnMerge extends ParquetTask {
    */
   private static final double DISTINCT_SHARE = 0.99;
   private static final int CHUNKS_OF_SAMPLE = 32;
+  private static final long MAX_SAMPLE_BYTES = 16 << 20; // Of a file whose first row group is read before its turn.
 
   private final SerializableConfiguration settings; // With Hadoop's store its own: it is large, and sent once.
   private final String codec; // As parquet-java names it.
 
   public ColumnMerge(
-      Configuration configuration,
-      ArrayList files,
-      ArrayList sizes,
-      String folder,
-      String prefix,
-      String suffix,
-      String codec) {
-    this(new HadoopStore(configuration, folder), files, sizes, prefix, suffix, codec);
-  }
-
-  private ColumnMerge(
-      HadoopStore store, ArrayList files, ArrayList sizes, String prefix, String suffix, String codec) {
-    this(store, store.settings(), files, sizes, prefix, suffix, codec);
-  }
-
-  public ColumnMerge(
-      ParquetStore store,
-      Configuration configuration,
-      ArrayList files,
-      ArrayList sizes,
-      String prefix,
-      String suffix,
-      String codec) {
-    this(store, new SerializableConfiguration(configuration), files, sizes, prefix, suffix, codec);
-  }
-
-  private ColumnMerge(
       ParquetStore store,
       SerializableConfiguration settings,
       ArrayList files,
@@ -115,22 +89,27 @@ public final class ColumnMerge extends ParquetTask {
     Merged merged = new Merged(
         configuration(), created, codecs.getCompressor(CompressionCodecName.valueOf(codec)), inputBytes());
     try {
-      for (int i = 0; i < inputs(); i++) {
-        append(merged, file(i), size(i));
-      }
+      append(merged);
       return merged.finish();
     } finally {
       codecs.release();
     }
   }
 
-  private void append(Merged merged, String file, long size) throws IOException {
-    try {
-      ParquetFileReader reader = ParquetFileReader.open(new Input(this, file, size), merged.options);
-      try {
-        merged.append(reader);
-      } finally {
-        reader.close();
+  private void append(Merged merged) throws IOException {
+    int sample = sample();
+    String file = file(sample);
+    try (ParquetFileReader first = open(merged, sample)) {
+      PageReadStore sampled = merged.sample(first);
+      for (int i = 0; i < inputs(); i++) {
+        file = file(i);
+        if (i == sample) {
+          merged.append(first, sampled);
+          continue;
+        }
+        try (ParquetFileReader reader = open(merged, i)) {
+          merged.append(reader, null);
+        }
       }
     } catch (EOFException cut) {
       throw new DamagedInput(file + " ends before its data do: restore it from a backup, or delete its rows");
@@ -139,6 +118,19 @@ public final class ColumnMerge extends ParquetTask {
     } catch (IOException problem) {
       throw ParquetFooter.isMalformed(problem) ? new NotCopyable("damaged") : problem;
     }
+  }
+
+  private ParquetFileReader open(Merged merged, int input) throws IOException {
+    return ParquetFileReader.open(new Input(this, file(input), size(input)), merged.options);
+  }
+
+  /** Returns the largest of the inputs that may be kept in memory, the first if there is none: small files say little. */
+  private int sample() {
+    int largest = 0;
+    for (int i = 1; i < inputs(); i++) {
+      largest = size(i) > size(largest) && size(i) <= MAX_SAMPLE_BYTES ? i : largest;
+    }
+    return largest;
   }
 
   /** A page that differs from its checksum could be decoded, to other values; what cannot be decoded, Spark reports. */
@@ -162,6 +154,7 @@ public final class ColumnMerge extends ParquetTask {
     private ParquetFileWriter writer;
     private MessageType schema;
     private final Map keyValues = new HashMap(); // Of all inputs; the first that has a key gives its value.
+    private boolean[] isDistinct = {}; // By column, as the sample shows.
     private List columns; // Of the row group that grows, null before its first rows.
     private long bytesInRowGroup;
     private long rowsInRowGroup;
@@ -200,7 +193,24 @@ public final class ColumnMerge extends ParquetTask {
       return builder.build();
     }
 
-    void append(ParquetFileReader reader) throws IOException {
+    /** Reads the first row group of a file, and finds the columns that need no dictionary by it; null if it has no rows. */
+    PageReadStore sample(ParquetFileReader reader) throws IOException {
+      List<BlockMetaData> blocks = reader.getRowGroups();
+      if (blocks.isEmpty() || blocks.get(0).getRowCount() == 0) {
+        return null; // The reader refuses to read it.
+      }
+      PageReadStore pages = reader.readRowGroup(0);
+      boolean isSample = blocks.get(0).getCompressedSize() * CHUNKS_OF_SAMPLE >= inputBytes;
+      List<ColumnDescriptor> found = reader.getFooter().getFileMetaData().getSchema().getColumns();
+      isDistinct = new boolean[found.size()];
+      for (int i = 0; i < isDistinct.length; i++) {
+        isDistinct[i] = isSample && isDistinct(pages.getPageReader(found.get(i)));
+      }
+      return pages;
+    }
+
+    /** Appends a file; first: its first row group if it was read already, or null. */
+    void append(ParquetFileReader reader, PageReadStore first) throws IOException {
       org.apache.parquet.hadoop.metadata.FileMetaData metadata = reader.getFooter().getFileMetaData();
       if (writer == null) {
         schema = metadata.getSchema();
@@ -221,8 +231,8 @@ public final class ColumnMerge extends ParquetTask {
         if (rowsInRowGroup > 0 && bytesInRowGroup + block.getTotalByteSize() > rowGroupBytes) {
           endRowGroup();
         }
-        PageReadStore pages = reader.readRowGroup(i);
-        append(pages, metadata.getCreatedBy(), block.getCompressedSize());
+        PageReadStore pages = i == 0 && first != null ? first : reader.readRowGroup(i);
+        append(pages, metadata.getCreatedBy());
         pages.close();
         bytesInRowGroup += block.getTotalByteSize();
       }
@@ -237,14 +247,13 @@ public final class ColumnMerge extends ParquetTask {
       }
     }
 
-    private void append(PageReadStore pages, String createdBy, long bytes) throws IOException {
+    private void append(PageReadStore pages, String createdBy) throws IOException {
       if (columns == null) {
-        boolean isSample = bytes * CHUNKS_OF_SAMPLE >= inputBytes;
         columns = new ArrayList();
         for (int i = 0; i < schema.getColumns().size(); i++) {
           ColumnDescriptor descriptor = (ColumnDescriptor) schema.getColumns().get(i);
-          boolean isDistinct = isSample && isDistinct(pages.getPageReader(descriptor));
-          columns.add(new Column(descriptor, this, isDistinct ? withoutDictionaries : properties));
+          boolean hasDictionary = i >= isDistinct.length || !isDistinct[i];
+          columns.add(new Column(descriptor, this, hasDictionary ? properties : withoutDictionaries));
         }
       }
       ColumnReadStoreImpl store = new ColumnReadStoreImpl(

@@ -27,7 +27,8 @@ public final class HadoopStore extends ParquetStore {
     this.folder = folder;
   }
 
-  SerializableConfiguration settings() {
+  /** Returns its configuration, which a task with settings of its own has once with it. */
+  public SerializableConfiguration settings() {
     return configuration;
   }
 

@@ -1,5 +1,6 @@
 package io.lakewright.parquet;
 
+import io.lakewright.spark.Json;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -41,11 +42,6 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
     return columns;
   }
 
-  /** Returns what `reported` returns, for a caller that copies nothing. */
-  public static Map of(ParquetStore store, List files, List sizes, int threads, List ids) throws java.io.IOException {
-    return read(store, files, sizes, threads, ids).reported();
-  }
-
   /** Returns the tree and the leaves of one file, by a footer that only parquet-java can read. */
   public static Map described(ParquetMetadata read) {
     Schema schema = new Schema(read.getFileMetaData().getSchema());
@@ -53,8 +49,8 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
     return schema.reported();
   }
 
-  /** Returns `files`: what `ParquetFooter.summaries` returns; and `schemas`: trees and leaves by the digest of a schema. */
-  public Map reported() {
+  /** Returns as JSON `files`: what `ParquetFooter.summaries` returns; and `schemas`: trees and leaves by their digest. */
+  public String text() throws java.io.IOException {
     Map found = new HashMap();
     found.put("files", files);
     Map reported = new HashMap();
@@ -63,7 +59,7 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
       reported.put(entry.getKey(), ((Schema) entry.getValue()).reported());
     }
     found.put("schemas", reported);
-    return found;
+    return Json.text(found);
   }
 
   /** Hands over the footer of a file, once, as a copy changes it; null if it was not kept. */

@@ -10,7 +10,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.zip.CRC32;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.parquet.format.BloomFilterHeader;
 import org.apache.parquet.format.ColumnChunk;
@@ -39,17 +38,6 @@ public final class RowGroupCopy extends ParquetTask {
 
   private final long endBytes; // An output of this size or more is not wanted; 0: any is.
   private transient ParquetColumns footers; // Those of the inputs, where they were read in this JVM; null: not.
-
-  public RowGroupCopy(
-      Configuration configuration,
-      ArrayList files,
-      ArrayList sizes,
-      String folder,
-      String prefix,
-      String suffix,
-      long endBytes) {
-    this(new HadoopStore(configuration, folder), files, sizes, prefix, suffix, endBytes);
-  }
 
   public RowGroupCopy(
       ParquetStore store, ArrayList files, ArrayList sizes, String prefix, String suffix, long endBytes) {

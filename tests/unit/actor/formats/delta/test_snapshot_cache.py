@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actor.formats.delta import snapshot_cache
+from actor.formats.delta.log import TableShape
 from actor.formats.delta.snapshot import partition_condition
 from actor.formats.delta.snapshot_cache import CachedSnapshot, FileChange, OpenedLog, SnapshotCache, file_change
 from shared.partitions import partition_key
@@ -194,7 +195,7 @@ def test_what_fails_makes_delta_read_the_log() -> None:
 def test_the_table_whose_snapshot_is_the_oldest_is_evicted() -> None:
     snapshots = SnapshotCache(max_tables=2)
     for location in ("a", "b", "a", "c"):
-        snapshots.put(location, CachedSnapshot(OpenedLog(None, location), None, 1, "x", 1))
+        snapshots.put(location, CachedSnapshot(OpenedLog(None, location), None, 1, "x", 1, TableShape("", "")))
     assert [location for location in "abc" if snapshots.get(location) is not None] == ["a", "c"]
 
 

@@ -26,7 +26,7 @@ from shared.formats.qbeast.iterations import MAX_CONFLICTS, Iteration, Strategy
 from shared.formats.qbeast.next_revision import RangedColumn, ValueRange
 from shared.formats.qbeast.sampling import rows_read
 from shared.formats.qbeast.weights import weights_to_place_by
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary

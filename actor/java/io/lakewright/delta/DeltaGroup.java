@@ -1,0 +1,72 @@
+package io.lakewright.delta;
+
+import io.lakewright.parquet.ColumnMerge;
+import io.lakewright.parquet.HadoopStore;
+import io.lakewright.parquet.ParquetColumns;
+import io.lakewright.parquet.ParquetTask;
+import io.lakewright.parquet.RowGroupCopy;
+import io.lakewright.spark.Json;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.SparkContext;
+
+/** A group of a Delta table and the tasks that write it, one call from Python each; paths and sizes are JSON arrays. */
+public final class DeltaGroup {
+  private DeltaGroup() {}
+
+  /** Reads the footers of files, and keeps them for `copied`. */
+  public static ParquetColumns footers(Configuration configuration, String paths, String sizes, int threads)
+      throws IOException {
+    HadoopStore store = new HadoopStore(configuration, "");
+    return ParquetColumns.read(store, Json.texts(paths), Json.numbers(sizes), threads, List.of());
+  }
+
+  /**
+   * Copies row groups into a file in a folder below so many bytes (0: of any size); returns what `ParquetTask` does, as
+   * JSON.
+   *
+   * @param footers of the files, null if they are to be read
+   */
+  public static String copied(
+      SparkContext context,
+      Configuration configuration,
+      String paths,
+      String sizes,
+      String folder,
+      String prefix,
+      String suffix,
+      long endBytes,
+      ParquetColumns footers)
+      throws Exception {
+    HadoopStore store = new HadoopStore(configuration, folder);
+    RowGroupCopy task =
+        new RowGroupCopy(store, list(Json.texts(paths)), list(Json.numbers(sizes)), prefix, suffix, endBytes);
+    task.use(footers);
+    return Json.text(ParquetTask.run(context, task));
+  }
+
+  /** Merges files column by column into one with this codec; returns the same. */
+  public static String merged(
+      SparkContext context,
+      Configuration configuration,
+      String paths,
+      String sizes,
+      String folder,
+      String prefix,
+      String suffix,
+      String codec)
+      throws Exception {
+    HadoopStore store = new HadoopStore(configuration, folder);
+    ColumnMerge task =
+        new ColumnMerge(
+            store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), prefix, suffix, codec);
+    return Json.text(ParquetTask.run(context, task));
+  }
+
+  /** An executor gets the lists of a task with it. */
+  private static <T> ArrayList<T> list(List<T> values) {
+    return new ArrayList<>(values);
+  }
+}
