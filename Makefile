@@ -4,6 +4,8 @@ SHELL := /bin/sh
 BIN   := .venv/bin
 UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
+# Without these files each process compiles again all that it imports, and pytest rewrites each assertion.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-all nightly coverage test-page test-images test-cluster test-qbeast
@@ -88,6 +90,8 @@ BEFORE.care := tests.support.go_programs minio
 SUITE.properties := -n 2 --timeout=0 tests/property
 ENV.properties := LAKEWRIGHT_HYPOTHESIS_PROFILE=nightly
 SUITE.promises := -n 2 --timeout=0 tests/property/test_window_traces.py tests/contract/test_queue_windows.py \
+	tests/property/test_budget_traces.py tests/contract/test_queue_budgets.py tests/integration/test_budgets_of_tables.py \
+	tests/unit/shared/policy/test_budgets.py \
 	tests/integration/test_work_windows_of_tables.py tests/unit/shared/policy/test_work_windows.py \
 	tests/unit/shared/test_prices.py
 ENV.promises = LAKEWRIGHT_PROMISE_TRACES=$(or $(EXAMPLES),1000)

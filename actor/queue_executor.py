@@ -9,21 +9,59 @@ from typing import Any, TypeVar
 
 from redis import BlockingConnectionPool, Redis
 from redis.backoff import NoBackoff
+from redis.connection import SSLConnection, parse_url
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoReply
 from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelConnectionPool
 
-from actor.redis_sentinel import SyncSentinelPool, sentinel_pool
 from shared.errors import InvalidInput, LakewrightError
 from shared.queue import keys
-from shared.queue.client_settings import address_in, parse_sentinel_url, retries_itself
+from shared.queue.client_settings import (
+    SentinelUrl,
+    address_in,
+    parse_sentinel_url,
+    primary_settings,
+    retries_itself,
+    sentinel_settings,
+)
 from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
 from shared.queue.decode import text
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary
 from shared.queue.model import JobId
 from shared.retry import RetryPolicy
+
+
+class SyncSentinelPool(SentinelConnectionPool, BlockingConnectionPool):
+    """Connections to the primary that sentinels name; after a failover, new connections lead to the new one.
+
+    A limited number is open. The client library's own pool raises an error when all are in use, where callers wait for
+    a connection of any other pool. It closes those to the sentinels, too.
+    """
+
+    address: str
+
+    def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002 - the library's signature
+        """Close all connections, or with `inuse_connections=False` those that are not in use."""
+        super().disconnect(inuse_connections=inuse_connections)
+        if inuse_connections:
+            for sentinel in self.sentinel_manager.sentinels:
+                sentinel.close()
+
+
+def sentinel_pool(url: SentinelUrl, **settings: Any) -> SyncSentinelPool:
+    """Return a pool for the primary; `settings` are a BlockingConnectionPool's."""
+    given: Any = parse_url(url.primary_url)  # type: ignore[no-untyped-call]
+    is_encrypted = given.pop("connection_class", None) is SSLConnection
+    to_primary = primary_settings(settings | given, is_encrypted=is_encrypted)
+    to_sentinels = sentinel_settings(to_primary, url)
+    manager = Sentinel(url.sentinels, sentinel_kwargs=to_sentinels)  # type: ignore[no-untyped-call]
+    pool = SyncSentinelPool(url.primary, manager, **to_primary)  # type: ignore[no-untyped-call]
+    pool.address = url.address
+    return pool
+
 
 R = TypeVar("R")
 

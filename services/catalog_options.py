@@ -1,14 +1,74 @@
-"""The catalogs as a setting spells them: a JSON object with the options of each catalog under its name."""
+"""The catalogs as a setting spells them, and the client of Unity's: a JSON object of options under each name."""
 
 import json
 import os
 import re
+import ssl
+import threading
+import time
 from collections.abc import Mapping
 
-from services.unity_client import UnityClient
+from shared.bounded_answer import joined
+from shared.errors import RetryableError
 from shared.paths.boundary import Boundary
 from shared.unity.catalog import UnityCatalog
-from shared.unity.options import is_unity, parse_options
+from shared.unity.exchange import UnityAnswer, UnityRequest
+from shared.unity.options import UnityOptions, is_unity, parse_options
+
+CONNECT_TIMEOUT_S = 10.0
+"""Seconds to connect: a host that does not answer by then is down, or behind a firewall."""
+
+
+class UnityClient:
+    """Sends requests to the catalog `name`, each over a connection of its own; used from any number of threads.
+
+    Servers and proxies close idle connections at moments of their own, and a request that meets one fails. Redirects
+    are not followed, because the token would go along to wherever they lead.
+    """
+
+    def __init__(self, name: str, options: UnityOptions) -> None:
+        self._name = name
+        self._options = options
+        self._trust: ssl.SSLContext | None = None
+        self._loading = threading.Lock()
+
+    def send(self, request: UnityRequest) -> UnityAnswer:
+        """Send a request and return the answer; see `shared.unity.exchange.Send`."""
+        import httpx  # noqa: PLC0415 - a fifth of a second, which a process without such a catalog need not wait for
+
+        deadline_s = time.monotonic() + self._options.timeout_s
+        limits = httpx.Timeout(self._options.timeout_s, connect=min(CONNECT_TIMEOUT_S, self._options.timeout_s))
+        token = self._options.token
+        try:
+            with (
+                httpx.Client(timeout=limits, follow_redirects=False, verify=self._certificates()) as client,
+                client.stream(
+                    "GET",
+                    f"{self._options.uri}/{request.path}",
+                    params=dict(request.query) or None,
+                    headers={"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {}),
+                ) as response,
+            ):
+                of = f"catalog {self._name}: an answer of {self._options.uri} (limit: `timeout-s`)"
+                return UnityAnswer(
+                    response.status_code,
+                    joined(response.iter_bytes(), of, until_s=deadline_s, now_s=time.monotonic),
+                )
+        except httpx.HTTPError as problem:
+            raise RetryableError(
+                f"catalog {self._name}: GET {request.path} at {self._options.uri}: no answer "
+                f"({type(problem).__name__}: {problem})"
+            ) from problem
+
+    def _certificates(self) -> ssl.SSLContext:
+        """Return the machine's and the configured certificates, read once: that takes 20 ms."""
+        import httpx  # noqa: PLC0415 - loaded already
+
+        with self._loading:
+            if self._trust is None:
+                self._trust = httpx.create_ssl_context()
+            return self._trust
+
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

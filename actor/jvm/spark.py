@@ -18,7 +18,6 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from actor.jvm import log_stores
 from actor.jvm.autopsy import JvmProcess
 from actor.jvm.jars import DELTA, ICEBERG, S3, look_up
 from actor.jvm.java import PARALLEL_COLLECTOR
@@ -116,9 +115,9 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
             "spark.speculation": "false",  # A second attempt of a task would write a second file.
             **CLUSTER_DEFAULTS,
         }
-    conf |= log_stores.EXCLUSIVE
+    conf |= EXCLUSIVE
     if settings.s3 is not None:
-        conf |= log_stores.CONDITIONAL_PUT
+        conf |= CONDITIONAL_PUT
         conf |= {f"spark.hadoop.{name}": value for name, value in settings.s3.items()}
     return conf | dict(settings.extra)
 
@@ -210,3 +209,19 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _of(store: str, *schemes: str) -> Mapping[str, str]:
+    """Return the settings by which Delta uses our store for the logs of some schemes; without it, it opens none."""
+    return {f"spark.delta.logStore.{scheme}.impl": f"io.lakewright.delta.{store}" for scheme in schemes}
+
+
+EXCLUSIVE = _of("ExclusiveLogStore", "file")
+"""Settings for tables in local folders.
+
+Delta checks that the commit file is absent and then renames over it: a commit of another process in between is replaced
+and its rows are lost without a trace. Ours creates the file's name by a hard link, which fails if the name exists.
+"""
+
+CONDITIONAL_PUT = _of("ConditionalPutLogStore", "s3", "s3a", "s3n")
+"""Settings for tables on S3: Delta checks and puts, ours lets S3 refuse what exists."""

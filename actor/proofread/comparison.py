@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from actor.proofread.failures import CannotRead
-from actor.proofread.model import DeleteForm, ProofFile, Rewritten
+from actor.proofread.model import CannotRead, DeleteForm, ProofFile, Rewritten
 from actor.proofread.older_rows import older_rows_left
 from actor.proofread.row_sums import RowQuery, RowSum, column_sums, portions_of, row_sum
 from actor.proofread.task import Answer, ReadEnding

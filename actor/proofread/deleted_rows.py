@@ -9,12 +9,21 @@ from itertools import islice
 
 import duckdb
 
-from actor.proofread.failures import CannotRead, ColumnsUnclear
 from actor.proofread.file_fields import FileField, read_schemas, require_positions
 from actor.proofread.hashing import column_hash
 from actor.proofread.locations import SPELLED_AS_PLACE, place_of, readable
 from actor.proofread.matching import match
-from actor.proofread.model import OLDER, DeleteForm, Deletes, Field, FoundBy, ProofFile, Rewritten
+from actor.proofread.model import (
+    OLDER,
+    CannotRead,
+    ColumnsUnclear,
+    DeleteForm,
+    Deletes,
+    Field,
+    FoundBy,
+    ProofFile,
+    Rewritten,
+)
 from actor.proofread.older_rows import note_older
 from actor.proofread.sql import DEAD, literal, quoted, read_parquet
 from actor.proofread.vectors import ReadBytes, read_vector

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
-from actor.proofread.failures import CannotRead
+from actor.proofread.model import CannotRead
 from actor.proofread.sql import literal, quoted, read_parquet
 
 NESTED = frozenset({"struct", "list", "map"})

@@ -8,8 +8,8 @@ files of older and newer schemas have the same numbers. Both sides must be read 
 import re
 from collections.abc import Mapping
 
-from actor.proofread.failures import CannotRead
 from actor.proofread.matching import Found
+from actor.proofread.model import CannotRead
 from actor.proofread.sql import literal, quoted
 
 MOST_NESTED_LISTS = 12

@@ -2,7 +2,7 @@
 
 import re
 
-from actor.proofread.failures import CannotRead
+from actor.proofread.model import CannotRead
 
 _LOCAL = re.compile(r"^file:/+")
 _S3 = re.compile(r"^s3[an]://")

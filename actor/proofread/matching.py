@@ -10,9 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from actor.proofread.failures import CannotRead, ColumnsUnclear
 from actor.proofread.file_fields import NESTED, FileField
-from actor.proofread.model import Field, FoundBy
+from actor.proofread.model import CannotRead, ColumnsUnclear, Field, FoundBy
 from actor.proofread.sql import quoted
 
 

@@ -12,6 +12,14 @@ from enum import StrEnum
 from shared.run_counters import RunCounter
 
 
+class ColumnsUnclear(Exception):  # noqa: N818 - the name describes the event
+    """The format does not say which of a file's columns is which."""
+
+
+class CannotRead(Exception):  # noqa: N818
+    """A reader does not read a file, a type or a value; another one may."""
+
+
 class FoundBy(StrEnum):
     """How the columns of files are found: by field ids (Iceberg, Delta's mode `id`), or by names."""
 

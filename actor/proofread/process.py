@@ -21,8 +21,8 @@ import duckdb
 
 from actor.proofread.comparison import compare_rows
 from actor.proofread.copied_bytes import compare_bytes, fingerprint_of
-from actor.proofread.failures import CannotRead, ColumnsUnclear
 from actor.proofread.locations import is_local, place_of, readable
+from actor.proofread.model import CannotRead, ColumnsUnclear
 from actor.proofread.sql import literal, quoted
 from actor.proofread.task import Answer, ReadEnding, Task, Work
 

@@ -15,12 +15,11 @@ import duckdb
 from actor.proofread.arrow_files import field_id, opened
 from actor.proofread.comparison import judge_counts
 from actor.proofread.deleted_rows import note_deleted
-from actor.proofread.failures import CannotRead
 from actor.proofread.file_fields import FileField
 from actor.proofread.hashing import MOST_NESTED_LISTS
 from actor.proofread.locations import is_local, readable
 from actor.proofread.matching import Found, match
-from actor.proofread.model import ProofFile, Rewritten
+from actor.proofread.model import CannotRead, ProofFile, Rewritten
 from actor.proofread.sql import DEAD, literal
 from actor.proofread.task import Answer, ReadEnding
 from actor.proofread.vectors import ReadBytes

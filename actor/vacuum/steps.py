@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from actor.ports import TableJob, TableJobControl
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.commit_metadata import CommitMetadata
 from shared.policy.properties import policy_digest, read_properties
 from shared.table import TableMetadata

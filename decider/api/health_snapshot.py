@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from decider.api.services import QueueServices, TableServices
 from decider.store.fleet_history import FleetSample
 from decider.store.redis.redis_health import RedisSafety, ServerStatus
 from shared.errors import LakewrightError
+from shared.policy.budgets import BudgetUse
 from shared.queue import queries
 from shared.queue.model import JobState
 from shared.queue.records import QueueDepth
@@ -33,6 +34,7 @@ class HealthSnapshot:
     unserved: dict[str, int] = field(default_factory=dict)
     refusing_partitions: int | None = None
     sample: FleetSample | None = None
+    budgets: Mapping[str, tuple[BudgetUse, ...]] = field(default_factory=dict)
 
     @property
     def issues(self) -> tuple[str, ...]:
@@ -74,6 +76,7 @@ class HealthReader:
             funnel = dict(await queue.counters.read())
             seen = await queue.actors.all()
             sample = await queue.history.newest()
+            budgets = await queue.admin.budgets()
             actors, unserved = dict(Counter(one.state for one in seen)), await queue.actors.unserved(seen)
         except LakewrightError as problem:
             return HealthSnapshot(server, None, None, NO_DEPTH, {}, {}, str(problem))
@@ -82,6 +85,7 @@ class HealthReader:
             unserved=unserved,
             refusing_partitions=refusing,
             sample=sample,
+            budgets=budgets,
         )
 
     async def recent(self) -> HealthSnapshot:

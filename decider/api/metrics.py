@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from decider.api.budget_view import BudgetView
 from decider.background.runner import TaskHealth
 from decider.background.tables_file_sync import TablesFileStatus
 from decider.decide.actions import ACTIONS
@@ -74,6 +75,7 @@ class MetricsSnapshot:
     refusing_partitions: int | None = None
     sample: FleetSample | None = None
     prices: Prices | None = None
+    budgets: tuple[BudgetView, ...] = ()
 
 
 class Metrics:
@@ -207,6 +209,15 @@ class _SnapshotCollector(Collector):
             funnel.add_metric([stage], now.funnel.get(stage, 0))
         yield funnel
         yield from _usage_families(Usage.of_counters(now.funnel), now.prices)
+        used = GaugeMetricFamily(
+            "lakewright_budget_used_ratio",
+            "Share of a budget of a tenant or of the queue that is used.",
+            labels=["scope", "name", "budget"],
+        )
+        for one in now.budgets:
+            if one.used_ratio is not None:
+                used.add_metric([one.scope, one.name, one.budget], one.used_ratio)
+        yield used
 
 
 def _usage_families(used: Usage, prices: Prices | None) -> Iterable[Metric]:

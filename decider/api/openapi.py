@@ -13,8 +13,7 @@ from pydantic import BaseModel
 
 from decider.gateway.roles import needed, takes_events
 from decider.web.base_model import RequestModel, ResponseModel
-from decider.web.errors import MEDIA_TYPE
-from decider.web.problem_document import ProblemDocument
+from decider.web.errors import MEDIA_TYPE, ProblemDocument
 
 FAILURES: Mapping[int, str] = {
     400: "The body is malformed or of an unknown event format.",

@@ -138,11 +138,11 @@ class HttpServices:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The groups of one decider, and its background tasks by name."""
+    """The groups of one decider, and its background tasks by name, which are built over the groups."""
 
     tables: TableServices
     queue: QueueServices
     requests: RequestServices
     operations: OperationServices
     http: HttpServices
-    background: Mapping[str, BackgroundTask]
+    background: Mapping[str, BackgroundTask] = field(default_factory=dict)

@@ -17,8 +17,8 @@ from decider.store.registry.table_registry import TableRegistry
 from decider.store.stored_values import json_object
 from decider.store.tables.advice_records import Advice, AdviceStatus
 from decider.store.tables.advice_store import AdviceStore
+from shared.jobs.options import PROPERTIES_SET
 from shared.jobs.payload import SET_PROPERTIES
-from shared.jobs.property_options import PROPERTIES_SET
 from shared.queue.model import FinishOutcome, JobId, JobState
 from shared.table import TableId
 

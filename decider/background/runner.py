@@ -6,7 +6,7 @@ that looks healthy but tracks no table would hide it; so the process ends, and i
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,8 +45,16 @@ class BackgroundTask(Protocol):
 
     schedule: Schedule
 
-    async def run_once(self) -> object:
+    def run_once(self) -> Awaitable[object]:
         """Do one pass; whatever it raises is logged, counted and retried."""
+
+
+@dataclass(slots=True)
+class PeriodicCall:
+    """A background task whose pass is one call."""
+
+    schedule: Schedule
+    run_once: Callable[[], Awaitable[object]]
 
 
 @dataclass(slots=True)

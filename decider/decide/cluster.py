@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusterReason

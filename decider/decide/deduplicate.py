@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions
 from shared.jobs.payload import DEDUPLICATE
 from shared.layout.eligibility import DecisionReason
 from shared.policy.policy import Policy

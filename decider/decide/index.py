@@ -13,15 +13,13 @@ from shared.layout.eligibility import DecisionReason
 from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
-SAMPLING = "sampling"
-"""The strategy by which files are chosen because queries on a sample read too much of them."""
-
 
 class IndexReason(DecisionReason):
     """Why an index is, or is not, optimized."""
 
     ELIGIBLE = "eligible_blocks", "Blocks of one cube have the rows of the next level together."
     SAMPLE = "sample_overhead", "A rewrite spares queries on a sample at least a twentieth of its bytes."
+    NEW_FILES = "files_not_indexed", "Other writers added files that are not indexed."
     NOTHING_ELIGIBLE = (
         "no_eligible_blocks",
         "No blocks of one cube and level have the rows of the next level together.",
@@ -29,7 +27,7 @@ class IndexReason(DecisionReason):
     )
     REFUSED = (
         "index_refused",
-        "The library would damage the index, or its properties contradict it: see `tables index`.",
+        "The index must not be rewritten, or its properties contradict it: see `tables index`.",
         "pruned_by_index",
     )
     DOUBLED = (
@@ -38,6 +36,10 @@ class IndexReason(DecisionReason):
         "pruned_by_index",
     )
     NOT_INDEXED = "not_an_indexed_table", "The table has no Qbeast index.", "pruned_by_index"
+
+
+_BY_STRATEGY = {"sampling": IndexReason.SAMPLE, "unindexed": IndexReason.NEW_FILES}
+"""Reasons by how the files of the next iteration are chosen, where it is not by blocks."""
 
 
 class IndexAction:
@@ -64,7 +66,7 @@ class IndexAction:
             return TableProposal(IndexReason.NOTHING_ELIGIBLE)
         # How many files there are afterwards depends on the rows of cubes.
         files, size_bytes = index.next_files, index.next_bytes
-        reason = IndexReason.SAMPLE if index.next_strategy == SAMPLING else IndexReason.ELIGIBLE
+        reason = _BY_STRATEGY.get(index.next_strategy, IndexReason.ELIGIBLE)
         return TableProposal(reason, Prediction(files, 0, size_bytes, Fraction(files), 0, size_bytes))
 
     def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:

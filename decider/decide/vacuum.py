@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.eligibility import DecisionReason
 from shared.layout.removals import Removals
 from shared.policy.policy import Policy

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from decider.events.default_names import name_at, tenant_at
 from decider.events.resolver import AllowedRoots
+from decider.events.table_names import name_at, tenant_at
 from decider.state.effective_policy import LogStatus, PolicyDefaults
 from shared.errors import InvalidInput
 from shared.paths.locations import canonical_location, table_id

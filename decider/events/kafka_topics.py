@@ -17,9 +17,6 @@ BATCH = 100
 WAIT_S = 1.0
 """Seconds for which a call waits for messages: a decider that stops waits for the end of it."""
 
-CALL_TIMEOUT_S = 30.0
-"""Seconds for a commit."""
-
 DEFAULTS = {"group.id": "lakewright", "auto.offset.reset": "earliest", "client.id": "lakewright"}
 """Options that others may replace: a new group reads all that a topic holds, and so misses nothing."""
 

@@ -13,9 +13,9 @@ from typing import Protocol
 
 import structlog
 
-from decider.events.default_names import FROM_PATH, name_at, tenant_at
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.table_hint import IgnoredReason, TableHint
+from decider.events.table_names import FROM_PATH, name_at, tenant_at
 from decider.formats.metadata_folders import MetadataFolders
 from decider.store.registry.table_registry import TableRegistry
 from shared.errors import InvalidInput, LakewrightError, RetryableError, Unsupported

@@ -1,16 +1,18 @@
-"""Hints from table names and locations; a text with a slash or colon is a location.
+"""Names of tables: hints from names and locations, and the default name and tenant that a location gives.
 
 A name matches a table only if the table is registered under it. Both are normalized before they are compared; a text
 that can be neither is an error or ignored, as the event format requires.
 """
 
 import re
+from collections.abc import Iterable
+from urllib.parse import unquote
 
 from decider.events.field_reader import wrong
 from decider.events.table_hint import IgnoredReason, TableHint
 from decider.formats.metadata_folders import metadata_folder
 from shared.errors import InvalidInput
-from shared.paths.locations import CATALOG, canonical_location, catalog_name, key_location
+from shared.paths.locations import CATALOG, canonical_location, catalog_name, is_under, key_location
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}(?:\.[A-Za-z0-9_-]{1,128}){0,3}")
 """A name of up to four parts, as catalogs have them."""
@@ -57,3 +59,41 @@ def _location(text: str, field: str) -> str:
         return canonical_location(text)
     except InvalidInput as problem:
         raise InvalidInput(f"{field}: {problem}", field=field, allowed=problem.allowed) from problem
+
+
+PARTS = 4
+"""Parts of a name at most, as in catalogs; a deeper place is named by its last ones."""
+
+PART_CHARS = 100
+NO_TENANT = "default"
+FROM_PATH = "path"
+"""The setting that takes the tenant from the path; any other word is the tenant itself."""
+
+
+def name_at(location: str, roots: Iterable[str]) -> str | None:
+    """Return the name that a canonical location gives to a table; None if it lies below no root or is one.
+
+    Below the root `s3://lake`, `s3://lake/sales/orders` is `sales.orders` of the tenant `sales`, as in a catalog.
+    """
+    parts = _parts(location, roots)[-PARTS:]
+    return ".".join(parts) or None
+
+
+def tenant_at(location: str, roots: Iterable[str], setting: str = FROM_PATH) -> str:
+    """Return the tenant of a canonical location."""
+    if setting != FROM_PATH:
+        return setting
+    parts = _parts(location, roots)
+    return parts[0] if len(parts) > 1 else NO_TENANT
+
+
+def _parts(location: str, roots: Iterable[str]) -> list[str]:
+    root = max((root for root in roots if is_under(location, [root])), key=len, default=None)
+    if root is None:
+        return []
+    below = location[len(root.rstrip("/")) :].strip("/")
+    return [_word(unquote(part)) for part in below.split("/") if part]
+
+
+def _word(part: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", part)[:PART_CHARS].strip("-") or "-"

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from decider.formats.table_format import HistoryEnd, RetainedHistory, TableReader, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
 from shared.policy.policy import Policy
 from shared.table import Commit, Position, Snapshot, TableMetadata

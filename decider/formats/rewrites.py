@@ -40,6 +40,7 @@ def index_fields(stats: FileStats) -> dict[str, Any]:
 class Rewrite:
     """One Lakewright rewrite as recorded in the log; times in milliseconds since 1970, entropy in bytes^2.
 
+    revision_id: revision of the index under which all outputs are, None for files without an index.
     started_ms and entropy_removed are None for commits with incomplete metadata: copies by other tools, or earlier
     releases.
     """
@@ -51,6 +52,7 @@ class Rewrite:
     outputs: FileStats
     deleted_rows: int
     entropy_removed: int | None
+    revision_id: int | None = None
 
     @property
     def process_time_ms(self) -> int | None:

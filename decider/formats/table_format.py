@@ -13,7 +13,7 @@ from decider.formats.rewrites import RewritePage
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy

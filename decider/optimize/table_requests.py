@@ -23,8 +23,8 @@ from decider.store.tables.table_state import TableStateStore
 from decider.tracking.table_context import TableContext
 from decider.tracking.tracker import TableTracker
 from shared.errors import InvalidInput, Unsupported
+from shared.jobs.options import PropertyOptions
 from shared.jobs.payload import SET_PROPERTIES
-from shared.jobs.property_options import PropertyOptions
 from shared.queue.model import Band, EnqueueOutcome, JobId
 from shared.refusals import Refusal
 from shared.table import TableRef

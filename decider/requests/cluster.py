@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from decider.requests.table_request import RequestedJob, RequestPreview, TableRequest, counted, option, shown
 from shared.errors import InvalidInput
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.cells.counts import CellFiles
 from shared.layout.cells.tags import CELL_TAG

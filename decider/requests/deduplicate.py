@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from decider.requests.table_request import RequestedJob, TableRequest, option
 from shared.errors import InvalidInput
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions
 from shared.jobs.payload import DEDUPLICATE
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from decider.requests.table_request import RequestedJob, TableRequest, option
 from shared.errors import InvalidInput
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.policy.names import REVISION_REWRITE
 from shared.policy.parsers import boolean

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from decider.requests.table_request import RequestedJob, RequestPreview, TableRequest, counted, option, shown
 from shared.errors import InvalidInput
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import CHECKPOINT, VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 
 if TYPE_CHECKING:
     from decider.requests.requested_table import RequestedTable

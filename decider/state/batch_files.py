@@ -5,12 +5,12 @@ The rolling state keeps no paths: files of this batch are known exactly, files o
 remembers them. What may repeat an action that it does not remember is noted, and leads to a check.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
 from shared.paths.path_keys import PathKey, path_key
-from shared.table import DataFile, RemovedFile
+from shared.table import DataFile, RemovedFile, TableId
 
 
 class PriorState(Enum):
@@ -63,3 +63,34 @@ class BatchFiles:
         """Yield each file of the batch, and whether the latest action on it was an `add`."""
         for key, file in self._files.items():
             yield key, file is not None
+
+
+MAX_FILES = 100_000
+"""Files that one process remembers, some 20 MB: the last minutes of a busy lake, or days of a quiet one."""
+
+
+@dataclass(slots=True)
+class RecentFiles:
+    """Remembers whether the latest known action on a file was an `add`, over all tables; keys are kept as hashes.
+
+    Honest writers never repeat an action on a file, so a repetition leads to a rebuild.
+
+    Half of the bound is forgotten at a time, the older half: to forget single files costs more than to remember them.
+    """
+
+    max_files: int = MAX_FILES
+    _newer: dict[int, bool] = field(default_factory=dict)
+    _older: dict[int, bool] = field(default_factory=dict)
+
+    def is_live(self, table: TableId, key: PathKey) -> bool | None:
+        """Return whether the file was added (True) or removed (False) last; None: not known."""
+        known = hash((table, key))
+        found = self._newer.get(known)
+        return self._older.get(known) if found is None else found
+
+    def update(self, table: TableId, files: Iterable[tuple[PathKey, bool]]) -> None:
+        """Remember the latest action of applied commits on these files: whether it was an `add`."""
+        for key, was_added in files:
+            if len(self._newer) >= self.max_files // 2:
+                self._older, self._newer = self._newer, {}
+            self._newer[hash((table, key))] = was_added

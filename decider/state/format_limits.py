@@ -54,6 +54,12 @@ def _own_retention(policy: Policy) -> Iterator[str]:
             f"removed files are kept for {hours:g} hours, not for {policy.retain_s / 3600:g}: retain only lengthens "
             "min-retain and the retention of the table's format; to keep less, set these, too"
         )
+    elif policy.reclaim_after_s is not None and policy.reclaim_after_s < policy.retention_s:
+        yield (
+            f"removed files are kept for {hours:g} hours, not for {policy.reclaim_after_s / 3600:g}: reclaim-after "
+            "keeps a day at least, because readers and writers may run for as long, and other retentions that are set "
+            "count if they are longer; lakewright.min-retain on the table sets another minimum"
+        )
 
 
 def _ignored_orders(policy: Policy, support: FormatSupport) -> Iterator[str]:

@@ -15,11 +15,10 @@ from decider.decide.evaluate import evaluate, evaluate_each
 from decider.decide.funnel import CommitCounter, funnel_counts
 from decider.decide.job_request import job_request
 from decider.decide.table_action import table_timers
-from decider.state.batch_files import BatchFiles
+from decider.state.batch_files import BatchFiles, RecentFiles
 from decider.state.commit_counts import NO_COMMITS, CommitCounts
 from decider.state.contention import WriteContention
 from decider.state.fold import FoldedCommit, rewritten_windows
-from decider.state.recent_files import RecentFiles
 from decider.state.table_summary import SummaryChange
 from decider.store.tables.ingest import StateUpdate
 from decider.store.tables.table_state import COUNTED_VERSIONS, PartitionStates

@@ -15,12 +15,12 @@ import structlog
 from decider.decide.actions import ActionRegistry
 from decider.decide.funnel import CommitCounter
 from decider.formats.table_format import TableReader
+from decider.state.batch_files import RecentFiles
 from decider.state.commit_counts import CommitCounts
 from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
 from decider.state.level_fit import LevelFit
-from decider.state.recent_files import RecentFiles
 from decider.state.table_summary import SummaryChange, TableSummary
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import ingest
@@ -28,10 +28,10 @@ from decider.store.tables.table_queue_limits import move_queue_limits, queue_lim
 from decider.store.tables.table_state import COUNTS_KEPT, TableState, TableStateStore
 from decider.tracking.commit_batch import CommitBatch
 from decider.tracking.drift_check import DriftCheck
-from decider.tracking.followed_table import FollowedTable
 from decider.tracking.late_events import commits_after
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
+from decider.tracking.table_context import FollowedTable
 from shared import tracing
 from shared.errors import OtherTable, RetryableError
 from shared.layout.eligibility import is_purgeable

@@ -3,31 +3,48 @@
 An event only means that the table may have changed; `table_tracking` reads what did.
 """
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.decision import TableSignals
 from decider.formats.table_format import TableReader
+from decider.state.batch_files import RecentFiles
 from decider.state.effective_policy import EffectivePolicy, LogStatus
-from decider.state.recent_files import RecentFiles
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.table_twins import TableTwins
 from decider.store.tables.table_state import TableState, TableStateStore
 from decider.tracking.drift_check import DriftCheck
-from decider.tracking.followed_table import FollowedTable
 from decider.tracking.index_reader import read_index
-from decider.tracking.log_cache import LogCache
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
-from decider.tracking.table_context import TableContext
+from decider.tracking.table_context import FollowedTable, TableContext
 from decider.tracking.table_tracking import TableTracking, TrackingParts, TrackResult
 from shared.errors import RetryableError
 from shared.formats.registry import support_of
 from shared.jobs.payload import REWRITE_MANIFESTS, VACUUM
 from shared.queue.limits import LEDGER_KEPT
 from shared.table import Snapshot, TableId, TableMetadata, TableRef
+
+OPEN_LOGS = 1_000
+"""Logs kept open; an open log is a client object of a few kilobytes."""
+
+
+class LogCache:
+    """Opens logs on demand and keeps the last used ones."""
+
+    def __init__(self, open_table: Callable[[str], TableReader]) -> None:
+        self._open_table = open_table
+        self._open: OrderedDict[str, TableReader] = OrderedDict()
+
+    def at(self, location: str) -> TableReader:
+        """Return the reader of the log at a location."""
+        reader = self._open.pop(location, None) or self._open_table(location)
+        self._open[location] = reader
+        if len(self._open) > OPEN_LOGS:
+            self._open.popitem(last=False)
+        return reader
 
 
 class TableTracker:

@@ -1,4 +1,4 @@
-"""Every failure becomes a problem document: cause, field, accepted values, and no internals.
+"""Every failure becomes a problem document (RFC 9457): cause, field, accepted values, and no internals.
 
 `shared.errors` classifies failures by what a caller can do; one table here maps them to HTTP statuses.
 """
@@ -12,11 +12,52 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import ConfigDict, Field
 from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 
-from decider.web.problem_document import FieldProblem, ProblemDocument
+from decider.web.base_model import ResponseModel
 from shared.errors import Conflict, InvalidInput, LakewrightError, RetryableError, Unsupported
+
+
+class FieldProblem(ResponseModel):
+    """One invalid field."""
+
+    field: str = Field(description="Field path, such as `partitions.0` or `query.limit`.")
+    message: str = Field(description="Reason.")
+    value: Any = Field(None, description="Value from the request, truncated if long.")
+
+
+class ProblemDocument(ResponseModel):
+    """Problem details (RFC 9457, `application/problem+json`)."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:lakewright:problem:invalid-input",
+                    "title": "Invalid request",
+                    "status": 422,
+                    "detail": "location 'tables/orders' cannot be used: it is a relative path",
+                    "field": "location",
+                    "value": "tables/orders",
+                    "allowed": "an absolute path, or a URI with one of the schemes file, gs, s3",
+                    "errors": [],
+                }
+            ]
+        },
+    )
+
+    type: str = Field(description="Machine-readable problem type.")
+    title: str = Field(description="Human-readable problem type.")
+    status: int = Field(description="HTTP status.")
+    detail: str = Field(description="Human-readable cause and remedy.")
+    field: str = Field("", description="Invalid field, the first if there are several; empty if none.")
+    value: Any = Field(None, description="Value of that field, truncated if long.")
+    allowed: str = Field("", description="Accepted values; empty if the detail lists them.")
+    errors: tuple[FieldProblem, ...] = Field((), description="All invalid fields.")
+
 
 log = structlog.get_logger()
 

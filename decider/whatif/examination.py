@@ -54,6 +54,7 @@ NOT_REPLAYED = {
     "quota": _AT_ONCE,
     "work_window": _AT_ONCE,
     "window_work": _AT_ONCE,
+    "budget": _AT_ONCE,
 }
 """Fields of a policy that change nothing in a replay, and why."""
 

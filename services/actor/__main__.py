@@ -1,12 +1,14 @@
 """`python -m services.actor`: reads the environment, starts Spark, tests the rewrite on a scratch table, takes jobs."""
 
 import os
+import re
 import signal
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote_plus, unquote, urlsplit
 
 import structlog
 
@@ -18,7 +20,6 @@ from actor.presence import ActorInfo
 from actor.worker import ProgressHook
 from services.actor import settings as actor_variables
 from services.actor.scratch import scratch_dir
-from services.actor.secrets import known_secrets
 from services.actor.serve import serve, wait_for_redis
 from services.actor.settings import ActorSettings, actor_settings
 from services.actor.spark import engine_options, start_spark
@@ -46,6 +47,7 @@ from services.tracing import start_traces, stop_traces
 from services.versions import installed
 from services.visible_text import visible_lines
 from shared.errors import LakewrightError
+from shared.queue.client_settings import parse_sentinel_url
 
 VARIABLES = (
     *(DATA_DIR, IVY_DIR, JAVA, LOG_FORMAT, ROOTS, ALLOW_EXTERNAL_FILES),
@@ -105,6 +107,30 @@ def _about(settings: ActorSettings, java: str, engines: EngineSet) -> ActorInfo:
     versions = {name: found for name, package in packages.items() if (found := installed(package))}
     now_ms = time.time_ns() // 1_000_000
     return ActorInfo(settings.slots, now_ms, host_name(), {**versions, "java": java}, engines.abilities)
+
+
+_NAMES_A_SECRET = re.compile(r"(?i)secret|token|password|passwd|credential|signature|account.?key|access.?key|sas")
+_NAMES_NONE = re.compile(r"(?i)file|provider|access.?key.?id$")
+_PARTS = re.compile(r"[,:\s]+")
+
+
+def known_secrets(settings: ActorSettings, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the secrets in an actor's settings and environment: passwords, keys and tokens, whole and in parts."""
+    stores = settings.store_options.by_place.values()
+    named = [environment, settings.spark_options, *stores, *settings.formats.catalogs.values()]
+    values = [
+        value
+        for options in named
+        for name, value in options.items()
+        if _NAMES_A_SECRET.search(name) and not _NAMES_NONE.search(name)
+    ]
+    password = urlsplit(settings.redis_url).password
+    if password:
+        values += [password, unquote(password)]
+    sentinels = parse_sentinel_url(settings.redis_url)
+    if sentinels is not None and (password := sentinels.credentials.get("password")):
+        values += [password, quote_plus(password)]
+    return tuple({part for value in values for part in (value, *_PARTS.split(value)) if part})
 
 
 if __name__ == "__main__":

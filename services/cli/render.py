@@ -124,6 +124,12 @@ def measured_runs(learned: Mapping[str, Any]) -> str:
     )
 
 
+def budget_use(budget: dict[str, Any]) -> str:
+    """Return what is used of a budget, and until when that counts."""
+    used = "no prices in its currency, so nothing starts" if budget["used"] is None else f"{budget['used']:.3g} used"
+    return f"{budget['budget']}: {used}, until {at(budget['renewed_at'])} UTC"
+
+
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, in the plural where it is not one."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -8,6 +8,7 @@ from services.cli.render import (
     Output,
     at,
     backlog_of,
+    budget_use,
     compactness,
     counted,
     duration,
@@ -22,6 +23,7 @@ STATES = {
     "waiting": "waiting for an actor",
     "backing_off": "retrying",
     "outside_window": "outside its window",
+    "over_budget": "over budget",
 }
 """Conditions of tables that people read in other words."""
 
@@ -62,6 +64,9 @@ def _tables(
 
 def show_discovery(out: Output, answer: Any) -> None:
     """Print the progress of discovery below each root."""
+    if not answer["roots"]:
+        out.line("Discovery has nowhere to search: LAKEWRIGHT_ROOTS of the decider names the roots.")
+        return
     rows = [
         (
             one["root"],
@@ -219,6 +224,7 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "backlog": backlog_of(answer["amplification"]),
         "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
         "work window": _window(answer["work_window"]),
+        "budget": "; ".join(f"{one['scope']}: {budget_use(one)}" for one in answer["budgets"]) or "none",
         "counters": shown(answer["counters"]),
     }
 

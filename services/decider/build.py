@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from fastapi import FastAPI
 
@@ -26,7 +27,7 @@ from decider.api.services import (
 )
 from decider.api.sns_confirmation import SubscriptionConfirmer
 from decider.archive.ledger_reader import LedgerReader
-from decider.background.discovery import LEASE_MS, Discovery, DiscoveryLimits
+from decider.background.discovery import LEASE_MS, Discovery
 from decider.background.tables_file_sync import TablesFile
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
@@ -66,7 +67,7 @@ from decider.tracking.refresh import TableRefresher
 from decider.tracking.shared_defaults import SharedDefaults
 from decider.tracking.tracker import TableTracker
 from services.decider.build_background import build_background
-from services.decider.settings import DeciderSettings, LocationSettings
+from services.decider.settings import DeciderSettings
 from services.settings import host_name
 from services.versions import installed
 from shared.paths.boundary import Boundary
@@ -107,25 +108,21 @@ def build_services(settings: DeciderSettings, actions: ActionRegistry = ACTIONS)
     actions: those that partitions are evaluated for.
     """
     require_credentials_beyond_loopback(settings.address.host, settings.access.credentials)
-    boundary = build_boundary(settings.locations)
+    roots = tuple(canonical_location(root) for root in settings.locations.roots)
+    boundary = Boundary(roots, settings.locations.allow_external_files, os.path.realpath)
     http = build_http(settings)
     operations = build_operations(settings)
-    stores = ObjectStores(settings.locations.store_options)
-    saved = build_saved_registry(settings, operations, stores)
-    saver = None if saved is None else RegistrySaver(saved, MergeMark(operations.redis))
+    stores, saver = ObjectStores(settings.locations.store_options), None
+    if settings.locations.state is not None:
+        objects = NumberedObjects(stores, settings.locations.state, operations.read_meter)
+        saver = RegistrySaver(SavedRegistry(objects, operations.now_ms), MergeMark(operations.redis))
     queue = build_queue(settings, operations, saver)
     access = StorageAccess(operations.read_meter, stores, boundary)
     formats = table_formats(access, settings.locations.formats)
     tables = build_tables(settings, operations, queue, (formats, actions), saver)
     requests = build_requests(settings, operations, queue, tables, boundary)
-    background = build_background(settings, operations, queue, tables, requests)
-    return Services(tables, queue, requests, operations, http, background)
-
-
-def build_boundary(settings: LocationSettings) -> Boundary:
-    """Build the rule of which locations and files may be read."""
-    roots = tuple(canonical_location(root) for root in settings.roots)
-    return Boundary(roots, settings.allow_external_files, os.path.realpath)
+    services = Services(tables, queue, requests, operations, http)
+    return replace(services, background=build_background(settings, services))
 
 
 def build_http(settings: DeciderSettings) -> HttpServices:
@@ -153,15 +150,6 @@ def build_operations(settings: DeciderSettings) -> OperationServices:
         started=ProcessStart(now_ms(), time.monotonic()),
         now_ms=now_ms,
     )
-
-
-def build_saved_registry(
-    settings: DeciderSettings, operations: OperationServices, stores: ObjectStores
-) -> SavedRegistry | None:
-    """Build the registry outside of Redis; None where none is configured."""
-    if settings.locations.state is None:
-        return None
-    return SavedRegistry(NumberedObjects(stores, settings.locations.state, operations.read_meter), operations.now_ms)
 
 
 def build_queue(
@@ -241,7 +229,14 @@ def build_requests(
         resolver=resolver,
         rejected=RejectedEvents(operations.redis),
         subscriptions=SubscriptionConfirmer(settings.access.sns_topics),
-        discovery=build_discovery(settings.discovery, operations, tables, resolver, boundary),
+        discovery=Discovery(
+            boundary.roots,
+            tables.formats.scanner,
+            resolver.register_if_new,
+            DiscoveryLeases(operations.redis, process_name(), lease_ms=LEASE_MS),
+            pace=settings.discovery,
+            now_ms=clock,
+        ),
         refresh_queue=refresh_queue,
         tracker=tracker,
         on_demand=on_demand,
@@ -262,23 +257,4 @@ def build_tracker(
         ledger_kept=LEDGER_KEPT_TO_ARCHIVE if settings.archives.ledger else LEDGER_KEPT,
         drift=DriftCheck(tables.states, operations.now_ms, every_ms=int(settings.tracking.drift_s * 1000)),
         actions=tables.actions,
-    )
-
-
-def build_discovery(
-    limits: DiscoveryLimits,
-    operations: OperationServices,
-    tables: TableServices,
-    resolver: EventResolver,
-    boundary: Boundary,
-) -> Discovery:
-    """Build the scan of the allowed roots, whose leases this process holds under a name of its own."""
-    leases = DiscoveryLeases(operations.redis, process_name(), lease_ms=LEASE_MS)
-    return Discovery(
-        boundary.roots,
-        tables.formats.scanner,
-        resolver.register_if_new,
-        leases,
-        pace=limits,
-        now_ms=operations.now_ms,
     )

@@ -4,6 +4,7 @@ Nothing here helps Lakewright along: the writer posts events as a bucket would, 
 """
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -16,8 +17,6 @@ from typing import Any
 import httpx
 from rich.console import Console
 
-from services.demo.network import free_port
-from services.demo.processes import end_process
 from services.demo.report import figures
 from services.demo.row_checksum import fingerprint, read_manifest
 from services.demo.tables import POLICY, TABLE, DemoTable
@@ -180,3 +179,24 @@ def waiting_text(waited_s: float) -> str:
 
 def _is_settled(glance: DemoSnapshot, version: int) -> bool:
     return not glance.running and not glance.waiting and not glance.backlog and glance.version >= version
+
+
+def free_port() -> int:
+    """Return a port of this host that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+END_S = 300.0
+"""Longest wait for a process that was asked to end: Spark's takes seconds, minutes where others compute."""
+
+
+def end_process(process: subprocess.Popen[bytes], wait_s: float = END_S) -> None:
+    """Ask a process to end; kill it if it has not in time, so that the demonstration ends with its own result."""
+    process.terminate()
+    try:
+        process.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

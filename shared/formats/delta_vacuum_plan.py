@@ -20,9 +20,9 @@ from shared.formats.delta_vacuum import (
     needed_files,
     removed_files,
 )
-from shared.formats.retention import retention_of_run_ms, set_retention_s
+from shared.formats.retention import reclaims, retention_of_run_ms, set_retention_s
 from shared.formats.table_marks import NO_ORPHANS, shared_folder
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.policy.parsers import interval
 from shared.policy.policy import Policy
@@ -34,6 +34,12 @@ RETENTION = "delta.deletedFileRetentionDuration"
 DEFAULT_RETENTION_S = 7 * 86_400
 """Delta's default of it."""
 
+LOG_RETENTION = "delta.logRetentionDuration"
+"""Delta's property: how long commits are kept that a checkpoint covers."""
+
+DEFAULT_LOG_RETENTION_S = 30 * 86_400
+"""Delta's default of it."""
+
 
 def retention_ms(policy: Policy, metadata: TableMetadata, options: VacuumOptions) -> int:
     """Return the retention of a vacuum in milliseconds, see `retention_of_run_ms`."""
@@ -43,8 +49,11 @@ def retention_ms(policy: Policy, metadata: TableMetadata, options: VacuumOptions
 def own_retention_s(configuration: Mapping[str, str]) -> int:
     """Return how long a table keeps removed files by its own properties: the longest that any of them sets.
 
-    Raises InvalidInput for one that cannot be read.
+    Delta's default does not count where they say when files are reclaimed. Raises InvalidInput for one that cannot be
+    read.
     """
+    if RETENTION not in configuration and reclaims(configuration):
+        return set_retention_s(configuration)
     return max(set_retention_s(configuration), tombstone_retention_s(configuration))
 
 
@@ -55,6 +64,24 @@ def tombstone_retention_s(configuration: Mapping[str, str]) -> int:
         return DEFAULT_RETENTION_S if spelled is None else interval(spelled)
     except ValueError as problem:
         raise InvalidInput(f"{RETENTION} = {spelled!r} cannot be read: {problem}", field=RETENTION) from problem
+
+
+def log_retention_ms(policy: Policy, metadata: TableMetadata) -> int | None:
+    """Return for how many milliseconds commits are kept that a checkpoint covers, None for ever.
+
+    None are deleted where files are kept longer, because without its commit no version can be read, nor where a
+    retention cannot be read. Where `reclaim-after` is set, and Delta's own property is not, they are kept as files are.
+    """
+    configuration = metadata.configuration
+    spelled = configuration.get(LOG_RETENTION)
+    try:
+        files_ms = retention_ms(policy, metadata, VacuumOptions())
+        if spelled is None and reclaims(configuration):
+            return files_ms
+        log_ms = 1000 * (DEFAULT_LOG_RETENTION_S if spelled is None else interval(spelled))
+    except (ValueError, InvalidInput):
+        return None
+    return log_ms if files_ms <= log_ms else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from shared.errors import InvalidInput
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.policy.policy import Policy
 from shared.policy.properties import names_of, read_properties
 
-_RETENTIONS = names_of("retain_s", "min_retain_s")
+_RETENTIONS = names_of("retain_s", "min_retain_s", "reclaim_after_s")
 """Every property that sets a retention."""
 
 
@@ -36,3 +36,8 @@ def set_retention_s(configuration: Mapping[str, str]) -> int:
         if name in _RETENTIONS:
             raise InvalidInput(f"{name} = {issue.value!r} cannot be read: {issue.reason}", field=name)
     return max(own.values.get(name) or 0 for name in ("retain_s", "min_retain_s"))
+
+
+def reclaims(configuration: Mapping[str, str]) -> bool:
+    """Return whether a table's own properties say when files and log are reclaimed, whatever its format's default."""
+    return read_properties(configuration).values.get("reclaim_after_s") is not None

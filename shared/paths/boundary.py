@@ -8,11 +8,12 @@ have.
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Self
 
 from shared.errors import Unsupported
-from shared.paths.locations import canonical_location, decoded_path, file_location, is_under
+from shared.paths.locations import canonical_location, decoded_path, file_location, is_under, literal_location
 from shared.table import DataFile
 
 LOG_DIRECTORY = "_delta_log"
@@ -45,12 +46,18 @@ class Boundary:
 
     `allows_external_files`: data files outside of their table are read where they lie below a root. `first_odd`: what
     at or right below a place on this machine is no plain file, for who opens files without asking (`actor.odd_files`).
+    `has_literal_paths`: metadata spell folders and files as the store does, and a percent sign is one.
     """
 
     roots: tuple[str, ...] = ()
     allows_external_files: bool = False
     real_path: Callable[[str], str] = _as_it_is
     first_odd: Callable[[str], str] = _none_is
+    has_literal_paths: bool = False
+
+    def for_literal_paths(self) -> Self:
+        """Return the same for metadata that name files as the store does, as Iceberg's; logs of Delta hold URIs."""
+        return replace(self, has_literal_paths=True)
 
     def check_table(self, location: str) -> None:
         """Raise Unsupported for a table that lies below a root by its name, and elsewhere by its links.
@@ -120,7 +127,7 @@ class Boundary:
 
         It has to lie below a root, or in one of `folders`, their links resolved: the table's and its newest metadata's.
         """
-        place = file_location(location, path)
+        place = self._place(location, path)
         if place is None or (place.startswith("file:") and not self._is_local_metadata(self._real(place), folders)):
             raise Unsupported(
                 f"{location}: its metadata name the file {path}, outside of the table and of the allowed roots",
@@ -133,13 +140,13 @@ class Boundary:
 
         The same for one that is no plain file, wherever a link leads.
         """
-        canonical = canonical_location(location)
+        canonical = self._folder(location)
         if not canonical.startswith("file:"):
             return
         table = self._real(canonical)
         folders: dict[str, str] = {}
         for path in paths:
-            place = file_location(canonical, path)
+            place = self._place(canonical, path)
             if place is None or not place.startswith("file:"):
                 continue  # `check_files` has refused what it may not be.
             folder, _, name = decoded_path(place).rpartition("/")
@@ -159,7 +166,7 @@ class Boundary:
         `names` are below the table's folder, as the store spells them. Where a link leads does not matter: into the
         table it leads to a file by another name, which may be live.
         """
-        canonical = canonical_location(location)
+        canonical = self._folder(location)
         if not canonical.startswith("file:"):
             return
         root = self.real_path(decoded_path(canonical)).rstrip("/")
@@ -172,8 +179,14 @@ class Boundary:
                 )
 
     def _is_allowed(self, location: str, path: str) -> bool:
-        place = file_location(location, path)
-        return place is not None and (is_under(place, [location]) or self._is_allowed_outside(place))
+        place = self._place(location, path)
+        return place is not None and (is_under(place, [self._folder(location)]) or self._is_allowed_outside(place))
+
+    def _place(self, location: str, path: str) -> str | None:
+        return (literal_location if self.has_literal_paths else file_location)(location, path)
+
+    def _folder(self, location: str) -> str:
+        return (self._place(location, location) if self.has_literal_paths else None) or canonical_location(location)
 
     def _is_allowed_outside(self, place: str) -> bool:
         return self.allows_external_files and is_under(place, self.roots)

@@ -149,6 +149,11 @@ def file_location(table: str, path: str) -> str | None:
         return None
 
 
+def literal_location(table: str, path: str) -> str | None:
+    """Return the same for metadata that name files as the store does, as Iceberg's: a percent sign is one."""
+    return file_location(table, path.replace("%", "%25"))
+
+
 def _fully_decoded(path: str) -> str:
     for _ in range(MAX_ENCODINGS):
         further = unquote(path)

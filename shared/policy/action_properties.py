@@ -92,7 +92,6 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "how long removed files are kept, if that is longer than min-retain, or off",
         "seconds",
         {
-            "acid.data.retain.hours": spelled.hours,
             "snapshot.base.keep.minutes": spelled.minutes,
             "snapshot.keep.duration": spelled.duration,
         },
@@ -104,6 +103,15 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "minimum time for which removed files are kept; the format's own (Delta 7 days, Iceberg 5) counts if longer",
         "seconds",
         {"delta.deletedFileRetentionDuration": spelled.interval},
+    ),
+    Property(
+        "reclaim-after",
+        spelled.parse_duration,
+        "off",
+        "time after which removed files and log entries are deleted, at least 24 h, which switches on all that this "
+        "needs, or off; not as a default of a service or tenant",
+        "seconds",
+        {"acid.data.retain.hours": spelled.hours},
     ),
     Property(
         "vacuum-every",

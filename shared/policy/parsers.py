@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+from shared.policy.budgets import parse_budgets
 from shared.policy.partition_filter import parse_filter
 from shared.policy.row_order import parse_sort_columns
 from shared.policy.work_windows import parse_work_windows
@@ -132,14 +133,6 @@ def parse_ms(text: str) -> int:
     return int(Fraction(match[1]) * span_ms)
 
 
-def work_windows(text: str) -> str | None:
-    """Read work windows, which are kept as they were written; `none` is None."""
-    if text.strip().lower() == "none":
-        return None
-    parse_work_windows(text)
-    return " ".join(text.split())
-
-
 def boolean(text: str) -> bool:
     """Read true or false."""
     match text.strip().lower():
@@ -228,20 +221,23 @@ sample_or_off = share_or_off("0.0001", "0.99")
 """Read the fraction of the rows that sampling queries read, or `off`, which is None."""
 
 
-def partition_filter(text: str) -> str | None:
-    """Read a predicate over partition columns; `all` is None."""
-    if text.strip().lower() == "all":
-        return None
-    parse_filter(text.strip())
-    return text.strip()
+def _kept(word: str, check: Callable[[str], object]) -> Callable[[str], str | None]:
+    """Return the parser of a text that is kept as it was written; the word is None."""
+
+    def parse(text: str) -> str | None:
+        written = text.strip()
+        if written.lower() == word:
+            return None
+        check(written)
+        return written
+
+    return parse
 
 
-def sort_columns(text: str) -> str | None:
-    """Read the columns to sort by; `none` is None."""
-    if text.strip().lower() == "none":
-        return None
-    parse_sort_columns(text)
-    return text.strip()
+work_windows = _kept("none", parse_work_windows)
+budgets = _kept("none", parse_budgets)
+partition_filter = _kept("all", parse_filter)
+sort_columns = _kept("none", parse_sort_columns)
 
 
 def undirected_columns(text: str) -> str | None:

@@ -26,6 +26,7 @@ _CONDITION = re.compile(
     r"|is\s+(?P<not>not\s+)?null)\s*(?P<and>and\b|$)",
     re.IGNORECASE,
 )
+_RELATIVE = re.compile(r"\b(?:current_date|current_timestamp|now)\b", re.IGNORECASE)
 _SIGNS = {"=": {0}, "in": {0}, "!=": {-1, 1}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
 """Outcomes of a comparison that satisfy an operator: -1 less, 0 equal, 1 greater."""
 
@@ -59,6 +60,11 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
     position, goes_on = 0, True
     while goes_on:
         found = _CONDITION.match(text, position)
+        if found is None and _RELATIVE.search(text, position):
+            raise ValueError(
+                "expected literals such as dt >= '2026-01-01', and current_date, current_timestamp and now are none: "
+                "partitions would enter and leave the filter without a commit. Set the property again as time passes"
+            )
         if found is None:
             raise ValueError(
                 "expected conditions such as dt >= '2026-01-01' and country in ('de'), "

@@ -117,7 +117,7 @@ class KeyScope(StrEnum):
     PARTITION = "partition"
 
 
-_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue", "work_window", "window_work")
+_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue", "work_window", "window_work", "budget")
 QUEUEING = frozenset({"priority", "job_order", "read_weight", "max_job_wait_s", *_LIMITS})
 """Fields of a policy that bear on the queue alone, and not on what is counted or planned: a change of their values
 applies to jobs that are queued from then on, and to a table's limits at once."""
@@ -154,6 +154,7 @@ class Policy:
     queue: str = "default"
     work_window: str | None = None
     window_work: WindowWork = WindowWork.ALL
+    budget: str | None = None
     dml_policy: DmlPolicy = DmlPolicy.DEFER
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO
@@ -166,6 +167,7 @@ class Policy:
     vacuum: bool = False
     retain_s: int | None = None
     min_retain_s: int = 7 * 86_400
+    reclaim_after_s: int | None = None
     vacuum_every_s: int = 86_400
     orphans_every_s: int | None = 7 * 86_400
     checkpoint_every: int | None = None

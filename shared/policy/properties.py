@@ -68,6 +68,7 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
     if not any(name in _KNOWN or name.startswith((PREFIX, *FOREIGN)) for name in configuration):
         return _NO_PROPERTIES
     values, named, issues = parse_first(configuration, _PARSERS)
+    _imply_reclamation(values, named)
     issues += [
         PropertyIssue(name, value, unknown_property(name))
         for name, value in sorted(configuration.items())
@@ -85,6 +86,23 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
     ]
     return PolicyLayer(values, named, tuple(issues))
 
+
+def _imply_reclamation(values: dict[str, Any], named: dict[str, str]) -> None:
+    """Add what `reclaim-after` needs, except where the same configuration sets it."""
+    after_s = values.get("reclaim_after_s")
+    if after_s is None:
+        return
+    needed = {"vacuum": True, "min_retain_s": max(after_s, LEAST_RECLAIM_S), **RECLAIM_INTERVALS_S}
+    for policy_field, value in needed.items():
+        if policy_field not in values:
+            values[policy_field], named[policy_field] = value, named["reclaim_after_s"]
+
+
+LEAST_RECLAIM_S = 86_400
+"""Retention below which `reclaim-after` alone does not go: readers and writers that run for a day keep their files."""
+
+RECLAIM_INTERVALS_S = {"vacuum_every_s": 3_600, "orphans_every_s": 86_400}
+"""Intervals of its vacuums: to the hour where files were removed, and else each day, for the log."""
 
 _NO_PROPERTIES = PolicyLayer()
 """Layer of a table without any Lakewright property, as most are."""

@@ -207,6 +207,13 @@ PROPERTIES: tuple[Property, ...] = (
         policy_field="window_work",
     ),
     Property(
+        "budget",
+        spelled.budgets,
+        "none",
+        "what the table's jobs may use, such as 2 core-hours/day or 20 USD/month; several are separated by semicolons; "
+        "or none",
+    ),
+    Property(
         "max-concurrent-jobs",
         spelled.slots_or_off,
         "off",

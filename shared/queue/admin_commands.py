@@ -6,6 +6,7 @@ None of it is a job's state: a table that is paused or at its limit is only abse
 from dataclasses import dataclass
 
 from shared.errors import InvalidInput
+from shared.policy.budgets import PRICES_FIELD
 from shared.queue import decode, keys
 from shared.queue.command import Command
 from shared.queue.limits import MAX_WINDOW_BYTES, require_bytes, require_name, require_range
@@ -100,6 +101,20 @@ def set_window(queue: str, table: str, window: str, *, expected: str = "") -> Co
     return Command(ScriptName.WINDOW, _keys(queue), (table, window, expected), decode.flag)
 
 
+def set_budget(queue: str, scope: Scope, name: str, budget: str) -> Command[None]:
+    """Set what the jobs of a table, tenant or queue may use, as `encode_budgets` writes it; empty for no limit."""
+    _require_name(scope, name)
+    if scope is Scope.BAND:
+        raise InvalidInput("a band has no budget", field="level", allowed="queue, tenant, table")
+    require_bytes(budget, "budget", MAX_WINDOW_BYTES)
+    return Command(ScriptName.BUDGET, _keys(queue), (f"{scope}|{name}", budget), decode.nothing)
+
+
+def set_prices(queue: str, prices: str) -> Command[None]:
+    """Set the prices of budgets of money, as `encode_prices` writes them; empty for none."""
+    return Command(ScriptName.BUDGET, _keys(queue), (PRICES_FIELD, prices), decode.nothing)
+
+
 def pause(queue: str, scope: Scope, name: str = "", *, paused: bool = True) -> Command[None]:
     """Hand out nothing of a queue, band, tenant or table until it is resumed (`paused=False`); what runs goes on."""
     _require_name(scope, name)
@@ -134,7 +149,7 @@ def _require_name(scope: Scope, name: str) -> None:
     match scope:
         case Scope.QUEUE:
             if name:
-                raise InvalidInput("a pause of the whole queue takes no name", field="name")
+                raise InvalidInput("the whole queue takes no name", field="name")
         case Scope.BAND:
             if name not in {str(int(band)) for band in Band}:
                 raise InvalidInput(f"{name!r} is no band", field="name", allowed="0, 1, 2, 3, 4")

@@ -165,6 +165,7 @@ def job_view(raw: Any) -> JobView | None:
     job, at, fields = text(raw[0]), text(raw[1]), _fields(raw[2])
     state = JobState(fields["state"])
     waits = state in (JobState.DELAYED, JobState.QUARANTINED)
+    is_held = state is JobState.DELAYED and fields.get("why") in ("window", "budget")
     return JobView(
         id=JobId(job),
         key=JobKey(fields["table"], fields["partition"], fields["kind"]),
@@ -188,7 +189,8 @@ def job_view(raw: Any) -> JobView | None:
         error=fields.get("error"),
         pending_version=int(fields["d_version"]) if "d_version" in fields else None,
         engine_crashes=int(fields.get("crashes", 0)),
-        opens_ms=int(fields["opens"]) if state is JobState.DELAYED and fields.get("why") == "window" else None,
+        opens_ms=int(fields["opens"]) if is_held else None,
+        holder=fields.get("holder", "window") if is_held else "",
     )
 
 

@@ -193,6 +193,26 @@ def work_windows(queue: str) -> str:
     return prefix(queue) + "windows"
 
 
+def budgets(queue: str) -> str:
+    """Hash: scope to its budget, as `encode_budgets` writes it, and `prices`; none is absent."""
+    return prefix(queue) + "budgets"
+
+
+def spent(queue: str) -> str:
+    """Hash: scope with a budget to what its jobs have used, and may use while they run, in this day and month."""
+    return prefix(queue) + "spent"
+
+
+def budget_waits(queue: str) -> str:
+    """Zset: tables of which a job waits for a budget, by the time at which it asks again."""
+    return prefix(queue) + "budgetwaits"
+
+
+def rates(queue: str, table: str) -> str:
+    """Hash: kind and extent of jobs to what they used per byte on a table."""
+    return f"{prefix(queue)}rates:{table}"
+
+
 def ledger(queue: str, table: str) -> str:
     """Capped stream: decisions and what became of them."""
     return f"{prefix(queue)}led:{table}"
@@ -373,8 +393,9 @@ def history_lease(queue: str) -> str:
 def shared_types(queue: str) -> dict[str, KeyType]:
     """Return the types of the keys that all tables of a queue share: one of another type stops everything."""
     hashes = (TABLES, TABLE_NAMES, REMOVED_TABLES, REFUSED_TABLES, ADVICE, ANALYZED_TABLES, DISMISSED_ADVICE, DISCOVERY)
-    own_hashes = (config, virtual_times, in_flight, counters, owned_queue_limits, administered, work_windows)
-    own_zsets = (queued, leases, delayed, quarantined, changed_tables, due_tables)
+    queue_hashes = (config, virtual_times, in_flight, counters, owned_queue_limits, administered)
+    own_hashes = (*queue_hashes, work_windows, budgets, spent)
+    own_zsets = (queued, leases, delayed, quarantined, changed_tables, due_tables, budget_waits)
     return {
         **dict.fromkeys((*hashes, *(key(queue) for key in own_hashes)), KeyType.HASH),
         **dict.fromkeys((TABLE_ORDER, *(key(queue) for key in own_zsets)), KeyType.ZSET),
@@ -388,7 +409,7 @@ def shared_types(queue: str) -> dict[str, KeyType]:
 def table_types(queue: str, table: str) -> dict[str, KeyType]:
     """Return the types of the keys of one table."""
     return {
-        **{key(queue, table): KeyType.HASH for key in (table_state, partitions, measures, counters)},
+        **{key(queue, table): KeyType.HASH for key in (table_state, partitions, measures, rates, counters)},
         timers(queue, table): KeyType.ZSET,
         ledger(queue, table): KeyType.STREAM,
         manual_run(table): KeyType.STRING,

@@ -33,6 +33,7 @@ class ScriptName(StrEnum):
     AUDIT_JOBS = "audit_jobs"
     AUDIT_NODE = "audit_node"
     AUDIT_THROTTLED = "audit_throttled"
+    BUDGET = "budget"
     CANCEL = "cancel"
     CLAIM = "claim"
     CONFIGURE = "configure"

@@ -10,7 +10,9 @@ class JobView:
     """Everything there is to know of one job, for reading only.
 
     `ready_at_ms` is set while delayed or quarantined; worker, lease, start, progress and stop while leased.
-    `opens_ms`: when the work window opens for which it waits, None if it waits for none.
+    `opens_ms`: when the work window opens, or the budget begins again, for which it waits; None if it waits for none.
+    `holder`: `window`, or the scope of that budget, such as `tenant|sales`; behind `!` if the whole budget is too small
+    for the job, behind `?` if its currency has no prices.
     `pending_version` is the newest version that requested the partition while the job ran.
     """
 
@@ -34,6 +36,7 @@ class JobView:
     progress: str | None = None
     stop: StopReason | None = None
     opens_ms: int | None = None
+    holder: str = ""
     error: str | None = None
     pending_version: int | None = None
     engine_crashes: int = 0

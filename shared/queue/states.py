@@ -21,8 +21,8 @@ Transition = tuple[JobState | None, JobState | None]
 _REQUESTED = dict.fromkeys((ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE), "requested")
 _DEBOUNCED = dict.fromkeys(_REQUESTED, "requested with a debounce")
 _SOONER = dict.fromkeys(_REQUESTED, "a further request has a shorter delay, or finds that the delay is over")
-_READY = "the delay is over, or the claiming actor can run what was set aside, or the work window is open"
-_HELD = "set aside: the claiming actor cannot run it, or its table's work window is closed"
+_READY = "the delay is over, or the claiming actor can run what was set aside, or the work window or a budget allows it"
+_HELD = "set aside: the claiming actor cannot run it, or its table's work window or a budget holds it"
 _BY_HAND = dict.fromkeys((ScriptName.EXPEDITE, ScriptName.REQUEUE), "on demand")
 
 TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(

@@ -4,11 +4,12 @@ It holds no state, so any number of threads may ask; every answer is the catalog
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.paths.boundary import Boundary
+from shared.paths.locations import catalog_name
 from shared.unity.exchange import Send, UnityRequest, decode_answer
 from shared.unity.table_info import NAME_PARTS, UnityTable, decode_table, is_served
 
@@ -83,3 +84,22 @@ def _name(one: Mapping[str, Any], what: str, catalog: str) -> str:
     if not isinstance(name, str) or not name:
         raise PermanentError(f"catalog {catalog}: listing its {what}: one has no name")
     return name
+
+
+Catalog = TypeVar("Catalog")
+
+
+def find_catalog(location: str, catalogs: Mapping[str, Catalog]) -> tuple[Catalog, tuple[str, ...]] | None:
+    """Return the catalog of a location and the parts of the name in it; None for a table known by its place.
+
+    Raises InvalidInput where the settings have no such catalog.
+    """
+    named = catalog_name(location)
+    if named is None:
+        return None
+    catalog, parts = named
+    if catalog not in catalogs:
+        raise InvalidInput(
+            f"{location}: there is no catalog {catalog!r}; add it to LAKEWRIGHT_CATALOGS", field="location"
+        )
+    return catalogs[catalog], parts

@@ -11,8 +11,8 @@ from actor.formats.delta.engine import DeltaEngine
 from actor.ports import TableJob, TableJobOutcome
 from decider.storage.object_reads import ReadMeter
 from shared.errors import Unsupported
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import CHECKPOINT, VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.clustered_files import ClusteredFiles
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import KIB, ClusterMode, Policy

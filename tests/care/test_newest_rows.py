@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.errors import Conflict, LeaseLost, Unsupported
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions
 from shared.policy.policy import KeyScope, Policy
 from tests.support.delta_lab import DeltaLab
 from tests.support.keyed_table import KeyedTable, cdc, newest

@@ -13,7 +13,7 @@ from actor.formats.delta.row_removal import RemovalWriter
 from actor.formats.delta.superseded_rows import SupersededRows
 from actor.ports import TableJob
 from shared.errors import Unsupported
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions
 from shared.jobs.payload import DEDUPLICATE
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import KeyScope, Policy

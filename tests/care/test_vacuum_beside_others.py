@@ -9,8 +9,8 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 
 from actor.ports import GroupStatus, TableJob, TableJobOutcome
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.support.aged_table import DAY_MS, age, data_files, forget_logs, now_ms, set_time, versions

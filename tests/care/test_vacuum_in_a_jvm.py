@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from actor.ports import TableJob
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import CHECKPOINT, VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin

@@ -13,7 +13,7 @@ from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.paths.store_options import StoreOptions
 from shared.policy.policy import Policy
 from tests.support.go_programs import MINIO

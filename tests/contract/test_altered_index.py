@@ -34,18 +34,21 @@ def strategy(shown: Shown) -> object:
     return shown["index"]["next"]["strategy"]
 
 
+def files(shown: Shown) -> object:
+    return len(shown["index"]["next"]["files"])
+
+
 def size(shown: Shown) -> object:
     return shown["index"]["next"]["bytes"]
 
 
 CHANGES: list[tuple[str, View, object, list[tuple[str, object]]]] = [
-    # No release of the library indexes files of others, so no iteration takes them, whatever these say.
-    (f"{UNINDEXED}enabled", strategy, "leveled", [("false", "leveled"), ("true", "leveled")]),
-    (f"{UNINDEXED}prioritize", strategy, "leveled", [("false", "leveled"), ("true", "leveled")]),
-    (f"{UNINDEXED}batchBytes", strategy, "leveled", [("1", "leveled"), ("1 gb", "leveled")]),
-    (f"{UNINDEXED}fromTimestamp", strategy, "leveled", [("2100-01-01 00:00:00", "leveled"), ("0", "leveled")]),
+    (f"{UNINDEXED}enabled", strategy, "unindexed", [("false", "leveled"), ("true", "unindexed")]),
+    (f"{UNINDEXED}prioritize", strategy, "unindexed", [("false", "leveled"), ("true", "unindexed")]),
+    (f"{UNINDEXED}batchBytes", files, 2, [("1", 1), ("1 gb", 2)]),
+    (f"{UNINDEXED}fromTimestamp", strategy, "unindexed", [("2100-01-01 00:00:00", "leveled"), ("0", "unindexed")]),
     # Whole revisions are rewritten on request alone.
-    (f"{USE}revision-rewrite", strategy, "leveled", [("true", "leveled"), ("false", "leveled")]),
+    (f"{USE}revision-rewrite", strategy, "unindexed", [("true", "unindexed"), ("false", "unindexed")]),
 ]
 """Each property, what shows its effect and how without it, and values with their effects, on a table of 14 files."""
 
@@ -160,7 +163,7 @@ def test_the_switch_starts_stops_and_reschedules_and_its_unset_leaves_the_table_
     assert altered.set(**{SWITCH: "false"})["refusal"]["code"] == "qbeast"
     assert altered.jobs() == []
     altered.alter(f"SET TBLPROPERTIES ('{SWITCH}' = 'true', '{AUTO}revisionId' = '0')")
-    assert altered.jobs() == [], "no release of the library indexes files of others"
+    assert altered.jobs() == ["index"], "of the files that are not indexed"
     altered.unset(f"{AUTO}revisionId")
     assert altered.jobs() == ["index"], "rescheduled"
     ended = altered.unset(SWITCH)

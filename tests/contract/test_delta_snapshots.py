@@ -17,8 +17,8 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.snapshot_cache import SnapshotCache
-from actor.jvm import log_stores
 from actor.jvm.scala import Scala
+from actor.jvm.spark import EXCLUSIVE as EXCLUSIVE_STORE
 from actor.ports import GroupStatus, RewriteRequest
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
@@ -127,7 +127,7 @@ def test_rewrites_among_the_commits_of_another_engine_need_no_job(lab: DeltaLab,
     same_as_deltas(lab, log)
 
 
-EXCLUSIVE = log_stores.EXCLUSIVE["spark.delta.logStore.file.impl"]
+EXCLUSIVE = EXCLUSIVE_STORE["spark.delta.logStore.file.impl"]
 VERSIONS = 300
 
 RIVAL = """

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from actor.ports import GroupOutcome, GroupStatus
+from actor.ports import GroupStatus
 from shared.errors import RefusedFiles
 from shared.partitions import WHOLE_TABLE
 
@@ -41,15 +41,10 @@ def rows_of(ids: dict[str, int], *names: str, count: int = 5) -> Any:
     return pa.table([columns[name][0] for name in chosen], schema=schema)
 
 
-def rewrite(ice: "IcebergLab", table: str) -> GroupOutcome:
-    (end,) = ice.rewrite(table, ice.live(table, WHOLE_TABLE)).groups
-    return end
-
-
 def require_refused(ice: "IcebergLab", table: str, *words: str) -> RefusedFiles:
     """A rewrite refuses all files of a table for their columns, in these words, and leaves no file."""
     before = ice.files_on_disk(table)
-    end = rewrite(ice, table)
+    end = ice.rewrite_all(table)
     assert end.status is GroupStatus.REFUSED
     assert isinstance(end.error, RefusedFiles)
     assert end.error.reason == "columns_unclear"
@@ -83,7 +78,7 @@ def test_files_without_ids_are_read_by_the_mapping_in_force_and_refused_without_
     seen = read_by_others(ice, table)
     rows = [repr((n, f"v{n}", n * 10)) for n in range(5) for _ in range(2)]
     assert seen == {"pyiceberg": rows, "duckdb": rows}
-    assert rewrite(ice, table).status is GroupStatus.COMMITTED
+    assert ice.rewrite_all(table).status is GroupStatus.COMMITTED
     assert read_by_others(ice, table) == seen
 
 
@@ -108,7 +103,7 @@ def test_fields_inside_structs_lists_and_maps_need_ids_as_well(ice: "IcebergLab"
         require_refused(ice, other, path)
     sound = field("l", pa.list_(field("element", pa.int32(), {"element": part})), ids)
     ForeignWriter(ice, table).add(pa.table([[1], [[1, None]]], schema=pa.schema([field("id", pa.int64(), ids), sound])))
-    assert rewrite(ice, table).status is GroupStatus.COMMITTED
+    assert ice.rewrite_all(table).status is GroupStatus.COMMITTED
     assert [tuple(row) for row in ice.sql(f"SELECT id, l FROM {table}").collect()] == [(1, [1, None])]
 
 

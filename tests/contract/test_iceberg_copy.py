@@ -10,14 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from actor.ports import GroupOutcome, GroupStatus, RewriteRequest
-from shared.layout.commit_metadata import CommitMetadata
-from shared.layout.planner import FileGroup, RewriteMode
+from actor.ports import GroupStatus
+from shared.layout.planner import RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.table import CommitOrigin, DataFile
+from shared.table import DataFile
 from tests.contract.test_iceberg_rewrite import KINDS, MERGE_ON_READ
 from tests.iceberg_stress.readers import _DuckDb
-from tests.support.steering import Steering
 
 if TYPE_CHECKING:
     from tests.support.iceberg_lab import IcebergLab
@@ -46,13 +44,6 @@ def forced(ice: "IcebergLab") -> "IcebergLab":
     settings = IcebergEngineSettings(reads_folders=True, copy_limits=FORCED_LIMITS)
     ice.engine = IcebergEngine(ice.session, settings, ice.engine.proofreader)
     return ice
-
-
-def rewrite(ice: "IcebergLab", table: str, *groups: tuple[DataFile, ...], **more: Any) -> tuple[GroupOutcome, ...]:
-    """Rewrite groups, and return how each ended; `may_copy` and `full_bytes` are those of the request."""
-    made = tuple(FileGroup(files[0].partition, files, more.pop("mode", RewriteMode.FULL)) for files in groups)
-    mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
-    return ice.engine.rewrite(RewriteRequest(ice.location(table), made, mark, **more), Steering()).groups
 
 
 def groups_of(ice: "IcebergLab", table: str) -> list[tuple[DataFile, ...]]:
@@ -102,7 +93,7 @@ def test_row_groups_are_copied_and_every_reader_sees_the_same_rows(copying: "Ice
     assert len(rows) == 80
     assert seen["pyiceberg"] == seen["duckdb"] == seen["spark"]
     groups = groups_of(copying, table)
-    ends = rewrite(copying, table, *groups)
+    ends = copying.rewrite(table, *groups).groups
     assert [(end.status, end.is_copied, end.encoded_because) for end in ends] == [
         (GroupStatus.COMMITTED, True, "")
     ] * len(groups)
@@ -125,7 +116,7 @@ def test_row_groups_are_copied_and_every_reader_sees_the_same_rows(copying: "Ice
     # A copy of copies.
     copying.append(table, 9)
     rows = copying.rows(table)
-    assert all(end.is_copied for end in rewrite(copying, table, *groups_of(copying, table)))
+    assert all(end.is_copied for end in copying.rewrite(table, *groups_of(copying, table)).groups)
     assert copying.rows(table) == rows
 
 
@@ -163,7 +154,7 @@ def test_metrics_of_a_copied_file_are_those_of_icebergs_own_writer(
         copying.sql(f"CREATE TABLE {table} ({EVERY_TYPE}) USING iceberg TBLPROPERTIES ({given})")
         for number in range(4):
             write_every_type(copying, table, number)
-        (end,) = rewrite(copying, table, copying.live(table, WHOLE_TABLE), may_copy=may_copy)
+        end = copying.rewrite_all(table, may_copy=may_copy)
         assert (end.is_copied, end.encoded_because) == (may_copy, "" if may_copy else "switched_off")
         (entry,) = entries(copying, table)
         found.append({name: entry[name] for name in COUNTS})
@@ -180,7 +171,7 @@ def test_a_column_of_floats_that_no_snapshot_has_yet_is_no_obstacle(copying: "Ic
     for number in range(2):
         copying.sql(f"INSERT INTO {table} VALUES ({number}, {number}.5)")
     copying.sql(f"ALTER TABLE {table} {change}")
-    (end,) = rewrite(copying, table, copying.live(table, WHOLE_TABLE))
+    end = copying.rewrite_all(table)
     assert end.status is GroupStatus.COMMITTED
     found = copying.sql(f"SELECT * FROM {table} ORDER BY id").collect()
     assert [(row[0], row[1]) for row in found] == [(0, 0.5), (1, 1.5)]
@@ -222,7 +213,7 @@ def test_a_row_group_without_bounds_leaves_its_file_without_them(copying: "Icebe
         )
     change.commit()
     rows = copying.rows(table)
-    (end,) = rewrite(copying, table, copying.live(table, WHOLE_TABLE))
+    end = copying.rewrite_all(table)
     assert end.is_copied
     assert copying.rows(table) == rows
     (entry,) = entries(copying, table)
@@ -240,15 +231,15 @@ def test_rows_of_format_version_3_keep_their_ids_and_are_copied_once_files_hold_
         copying.append(table, number)
     lineage = copying.lineage(table)
     files = copying.live(table, WHOLE_TABLE)
-    ends = rewrite(copying, table, files[:2], files[2:])
+    ends = copying.rewrite(table, files[:2], files[2:]).groups
     assert [end.encoded_because for end in ends] == ["row_tracking"] * 2
     assert copying.lineage(table) == lineage
-    (end,) = rewrite(copying, table, copying.live(table, WHOLE_TABLE))
+    end = copying.rewrite_all(table)
     assert (end.is_copied, end.encoded_because) == (True, "")
     assert copying.lineage(table) == lineage
     copying.append(table, 9)
     lineage = copying.lineage(table)
-    (end,) = rewrite(copying, table, copying.live(table, WHOLE_TABLE))
+    end = copying.rewrite_all(table)
     assert end.encoded_because == "row_tracking"
     assert copying.lineage(table) == lineage
 
@@ -325,7 +316,7 @@ def test_what_a_copy_would_change_is_encoded_and_the_record_says_why(copying: "I
     REFUSED[reason](copying, table)
     text = f"SELECT to_json(struct(*)) FROM {table} ORDER BY id"
     rows = [row[0] for row in copying.sql(text).collect()]
-    (end,) = rewrite(copying, table, copying.live(table, WHOLE_TABLE))
+    end = copying.rewrite_all(table)
     assert (end.status, end.is_copied) == (GroupStatus.COMMITTED, False)
     assert end.encoded_because == reason.partition(",")[0]
     assert [row[0] for row in copying.sql(text).collect()] == rows
@@ -342,7 +333,7 @@ def test_with_the_default_limits_small_row_groups_are_copied_only_where_levels_m
         table = ice.create(f"t{number}")
         ice.append(table, 0)
         ice.append(table, 1)
-        (end,) = rewrite(ice, table, ice.live(table, WHOLE_TABLE), mode=mode, full_bytes=full_bytes)
+        end = ice.rewrite_all(table, mode=mode, full_bytes=full_bytes)
         found.append(end.encoded_because)
     assert found == ["small_row_groups", "", "small_row_groups", "small_row_groups"]
 
@@ -363,7 +354,7 @@ def test_a_damaged_input_is_named_and_leaves_no_commit_and_no_file(copying: "Ice
     path.write_bytes(bytes(data))
     (path.parent / f".{path.name}.crc").unlink()
     on_disk = copying.files_on_disk(table)
-    (end,) = rewrite(copying, table, files)
+    (end,) = copying.rewrite(table, files).groups
     assert end.status is GroupStatus.REFUSED
     # Iceberg's reader does not name the file of a damaged page: its partition and table are named.
     assert (path.name if damage == "end" else "restore these files from a backup") in str(end.error)
@@ -384,6 +375,6 @@ def test_rows_that_a_copy_does_not_have_stop_the_commit_and_leave_no_file(
     real = IcebergTasks.copy
     monkeypatch.setattr(IcebergTasks, "copy", lambda self, inputs, end_bytes: real(self, inputs[:1], end_bytes))
     with pytest.raises(Corrupt, match="40 rows in, 20 rows out"):
-        rewrite(copying, table, copying.live(table, WHOLE_TABLE))
+        copying.rewrite_all(table)
     assert metadata_file(copying, table) == before
     assert copying.files_on_disk(table) == on_disk

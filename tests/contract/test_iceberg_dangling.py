@@ -17,8 +17,8 @@ from actor.odd_files import local_boundary
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import Conflict, Corrupt
 from shared.formats.iceberg.manifests import Entry, EntryStatus
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin, DeleteKind, PartitionKey

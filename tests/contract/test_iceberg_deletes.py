@@ -10,13 +10,14 @@ import pytest
 from actor.formats.iceberg.inputs import AppliedDelete, Listed
 from actor.formats.iceberg.java_table import JavaTable
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
+from shared.errors import Conflict
 from shared.jobs.payload import RewriteKind
 from shared.layout.planner import FileGroup, RewriteMode, plan_rewrite
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
 from shared.table import DataFile, DeleteKind, PartitionKey
 from tests.contract.formats.worlds import access
-from tests.support.iceberg_jvm import IcebergJvm, visible
+from tests.support.iceberg_jvm import IcebergJvm
 
 POLICY = Policy(target_bytes=600)
 """Every file is full, so that nothing but its deletes is a reason to rewrite it."""
@@ -208,45 +209,6 @@ def test_a_stream_of_upserts_never_costs_a_rewrite(ice: IcebergJvm) -> None:
         assert ice.rows(table) == sorted(model)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_no_row_comes_back_or_is_lost_whatever_others_do_before_a_commit(ice: IcebergJvm, seed: int) -> None:
-    """Only deletes by value that left out rows at the read may cost a rewrite."""
-    random, table, model = Random(seed), ice.create(f"random-{seed}"), set[int]()
-
-    def append() -> None:
-        start = 10 * random.randrange(1_000_000_000)
-        ice.append(table, start)
-        model.update(range(start, start + 10))
-
-    def delete_places() -> None:
-        where = ice.places(table)
-        gone = random.sample(sorted(where), k=min(len(where) - 1, random.randint(1, 6)))
-        ice.delete_places(table, [where[one] for one in gone])
-        model.difference_update(gone)
-
-    def delete_values() -> None:
-        gone = random.sample(sorted(model), k=min(2, len(model)))
-        ice.delete_values(table, gone)
-        model.difference_update(gone)
-
-    others, landed = [append, delete_places, delete_places, delete_places, delete_values], 0
-    for _ in range(3):
-        append()
-    for _ in range(14):
-        random.choice(others)()
-        live = ice.inputs(table)
-        chosen = random.sample(sorted(live), k=min(len(live), random.randint(1, 4)))
-        has_values = any(not one.is_positional for path in chosen for one in live[path].deletes)
-        before = random.choices(others, k=random.randrange(4))
-        done = ice.rewrite(table, WHOLE_TABLE, chosen, before=lambda before=before: [one() for one in before])
-        is_empty = model.isdisjoint(number for path in chosen for number in visible(live[path]))
-        assert has_values or is_empty or done.version is not None
-        landed += done.version is not None
-        assert ice.rows(table) == sorted(model)
-        deletes_of_both(ice, table)
-    assert landed > 7
-
-
 @pytest.mark.parametrize("by_g", [False, True])
 def test_what_snapshots_changed_since_a_read_is_what_a_scan_finds(ice: IcebergJvm, by_g: bool) -> None:
     """Files of positions that name one data file or several, in two partitions, and removals of both."""
@@ -308,6 +270,46 @@ def test_a_rollback_before_the_commit_takes_the_group(ice: IcebergJvm) -> None:
     back = ice.rewrite(table, WHOLE_TABLE, [first], before=lambda: table.manageSnapshots().rollbackTo(before).commit())
     assert (back.version, back.conflicts) == (None, 1)
     assert ice.rows(table) == list(range(20))
+
+
+def test_deletes_by_value_that_iceberg_would_drop_refuse_the_commit(ice: IcebergJvm) -> None:
+    """It drops those that are older than every data file which was there, and counts no output of the commit."""
+    table = ice.create("dropped")
+    (first,) = ice.append(table, 0)
+
+    def others() -> None:
+        ice.delete_values(table, [3])
+        ice.append(table, 10)
+
+    with pytest.raises(Conflict, match="later deletes would be dropped"):
+        ice.rewrite(table, WHOLE_TABLE, [first], before=others)
+    rows = [number for number in range(20) if number != 3]
+    assert (ice.rows(table), ice.metadata_files_left(table)) == (rows, set())
+    assert ice.rewrite(table, WHOLE_TABLE, [first]).version is not None
+    assert ice.rows(table) == rows
+
+
+def test_a_commit_that_others_are_faster_than_is_tried_again_by_us_and_not_by_iceberg(ice: IcebergJvm) -> None:
+    """Iceberg would wait as the table says, 100 ms at least, in which others commit again."""
+    table = ice.create("busy")
+    paths = ice.append(table, 0, 10)
+    done = ice.rewrite(ice.busy(table, 2), WHOLE_TABLE, paths)
+    assert (done.version is None, done.conflicts) == (False, 2)
+    assert (ice.rows(table), ice.metadata_files_left(table)) == (list(range(20)), set())
+
+
+def test_what_was_written_under_one_format_version_is_not_committed_under_another(ice: IcebergJvm) -> None:
+    """Rows get their ids with the first commit under version 3, and outputs of before would lose them."""
+    table = ice.create("upgraded")
+    paths = ice.append(table, 0, 10)
+
+    def upgrade() -> None:
+        other = ice.loaded(table)
+        other.updateProperties().set("format-version", "3").commit()
+        ice.append(other, 20)
+
+    done = ice.rewrite(table, WHOLE_TABLE, paths, lambda: None, upgrade)
+    assert (done.conflicts, ice.rows(table)) == (1, list(range(30)))
 
 
 def test_a_table_of_the_first_format_version_is_rewritten(ice: IcebergJvm) -> None:

@@ -7,7 +7,6 @@ import pytest
 from actor.ports import GroupStatus
 from actor.proofread.model import Reading
 from shared.errors import Difference, RefusedFiles
-from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, PartitionKey
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def test_files_of_orc_are_compared_as_those_of_parquet_are(ice: "IcebergLab") ->
             "FROM range(9)".replace("{number}", str(number))
         )
     rows = [row[0] for row in ice.sql(f"SELECT to_json(struct(*)) FROM {table} ORDER BY 1").collect()]
-    (end,) = ice.rewrite(table, ice.live(table, WHOLE_TABLE)).groups
+    end = ice.rewrite_all(table)
     assert end.status is GroupStatus.COMMITTED, end.error
     assert end.proof is not None
     assert (end.proof.reading, end.proof.reader) == (Reading.ROWS, "pyarrow"), end.proof.unverified_because
@@ -86,7 +85,7 @@ def test_deletes_by_a_column_inside_a_struct_are_applied(ice: "IcebergLab") -> N
     ForeignWriter(ice, "ice.db.n").delete_values(rows, [3])
     seen = sorted(map(str, ice.sql("SELECT * FROM ice.db.n").collect()))
     assert len(seen) == 3
-    (end,) = ice.rewrite("ice.db.n", ice.live("ice.db.n", WHOLE_TABLE)).groups
+    end = ice.rewrite_all("ice.db.n")
     assert (end.status, end.rows) == (GroupStatus.COMMITTED, 3)
     assert sorted(map(str, ice.sql("SELECT * FROM ice.db.n").collect())) == seen
 
@@ -100,7 +99,7 @@ def test_a_file_of_another_size_than_its_manifest_says_is_refused_by_name(ice: "
     writer = ForeignWriter(ice, table)
     writer.add(rows)
     wrong = writer.add(rows, size_more=more)
-    (end,) = ice.rewrite(table, ice.live(table, WHOLE_TABLE)).groups
+    end = ice.rewrite_all(table)
     assert end.status is GroupStatus.REFUSED
     assert isinstance(end.error, RefusedFiles)
     assert end.error.reason == "damaged"

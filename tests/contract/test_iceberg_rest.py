@@ -98,6 +98,20 @@ def test_a_rewrite_lands_once_whatever_the_catalog_answers(spark: "SparkSession"
     assert actor.find_commit(PLACE, job="job-1", token=7, since_version=found) is None
 
 
+MOST_REQUESTS = 5
+"""Requests of a job to its catalog: Iceberg's own action makes more, and each takes a round trip."""
+
+
+def test_a_job_asks_its_catalog_five_times_at_most(spark: "SparkSession", lake: RestLake) -> None:
+    lake.make(3)
+    actor = engine(spark, lake.options)
+    rewrite(actor)
+    lake.append(100)
+    before = lake.asked()
+    assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
+    assert lake.asked() - before <= MOST_REQUESTS
+
+
 @pytest.mark.parametrize("fault", ["lost-reply", "cut", "slow", "conflict"])
 def test_a_commit_that_was_made_is_found_whatever_the_answer(spark: "SparkSession", lake: RestLake, fault: str) -> None:
     lake.make(3)

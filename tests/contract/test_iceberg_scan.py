@@ -198,6 +198,45 @@ def test_metadata_that_are_read_as_what_changed_are_those_that_are_read_whole(ic
     assert seen[-1].snapshots[seen[1].current or 0] is seen[1].snapshots[seen[1].current or 0]
 
 
+SHORT_HISTORY, LONG_HISTORY = 100, 5_000
+"""Snapshots of a table, of which a commit adds one."""
+
+
+def test_what_a_commit_changed_is_no_more_to_read_after_a_long_history_than_after_a_short_one(
+    ice: "IcebergLab",
+) -> None:
+    table = ice.create("t")
+    ice.append(table, 0)
+    java, resolve = ice.java(table), ice.engine._scala.resolve
+    metadata = json.loads(resolve("org.apache.iceberg.TableMetadataParser").toJson(java.operations().current()))
+
+    def of(count: int) -> Any:
+        """Return the table with so many snapshots."""
+        (one,), now = metadata["snapshots"], metadata["last-updated-ms"]
+        ids = [{"snapshot-id": number, "sequence-number": number} for number in range(1, count + 1)]
+        made = metadata | {
+            "snapshots": [one | number for number in ids],
+            "current-snapshot-id": count,
+            "last-sequence-number": count,
+            "refs": {"main": {"snapshot-id": count, "type": "branch"}},
+            "snapshot-log": [{"snapshot-id": count, "timestamp-ms": now}],
+        }
+        path = ice.folder / f"{count}.metadata.json"
+        path.write_text(json.dumps(made))
+        operations = resolve("org.apache.iceberg.StaticTableOperations")(path.as_uri(), java.io())
+        return resolve("org.apache.iceberg.BaseTable")(operations, "t")
+
+    def changed(count: int) -> str:
+        head = ice.engine._scala.iceberg_head
+        known = json.loads(str(head.since(of(count), "")))
+        assert len(known["snapshots"]) == count
+        return str(head.since(of(count + 1), known["identity"]))
+
+    short, long = changed(SHORT_HISTORY), changed(LONG_HISTORY)
+    assert [len(json.loads(one)["snapshots"]) for one in (short, long)] == [1, 1]
+    assert len(long) <= 1.1 * len(short)
+
+
 MAX_ROUND_TRIPS = 60
 """Calls of a job from Python into the JVM, each a third of a millisecond of CPU; 128 before they were joined."""
 

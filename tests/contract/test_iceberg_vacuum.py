@@ -17,8 +17,8 @@ from decider.formats.table_format import VacuumPreview
 from shared.errors import LeaseLost, RetryableError, Unsupported
 from shared.formats.iceberg.names import VACUUM_KEY
 from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy

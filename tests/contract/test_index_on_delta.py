@@ -2,89 +2,29 @@
 
 import json
 import re
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from actor.engines import EngineSet
 from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.qbeast.delta_index import DeltaIndex
-from actor.formats.qbeast.index_job import IndexRewrite
+from actor.formats.qbeast.index_table import IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter
-from actor.ports import TableJob, TableJobOutcome
-from services.cli.__main__ import app
-from services.cli.cli_context import CliContext
+from actor.ports import TableJob
 from shared.errors import Corrupt, RefusedFiles
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.transformations import Coordinate, encode_coordinates
-from shared.jobs.index_options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.layout.commit_metadata import CommitMetadata
 from shared.policy.policy import Policy
 from shared.refusals import RefusalReason
 from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
-from tests.support.delta_tables import commit_info, live, newest
+from tests.support.delta_tables import commit_info, newest
+from tests.support.index_tables import TABLES, IndexTable, optimized, verify
 from tests.support.local_vacuum import Control
-
-TABLES = Path(__file__).parents[1] / "data" / "qbeast_tables"
-
-FileBlocks = list[tuple[str, tuple[tuple[str, int, int, int], ...]]]
-"""Revision and blocks of each file, in an order of their own."""
-
-
-class IndexTable:
-    """A copy of one of the tables."""
-
-    def __init__(self, lab: DeltaLab, name: str) -> None:
-        self.lab = lab
-        self.path: Path = shutil.copytree(TABLES / name, lab.directory / name)
-        self.name = f"delta.`{self.path}`"
-        self._runs = 0
-
-    def run(
-        self, control: Control | None = None, *, budget_bytes: int | None = None, zone: str = ""
-    ) -> TableJobOutcome:
-        self._runs += 1
-        policy = Policy(index=True, index_zone=zone).with_traits(is_indexed=True)
-        options = IndexJobOptions(budget_bytes=budget_bytes).encode()
-        job = TableJob(INDEX, str(self.path), policy, CommitOrigin("job", self._runs), options=options)
-        return self.lab.engine.run_table_job(job, control or Control())
-
-    def rows(self) -> list[str]:
-        frame = self.lab.spark.read.format("delta").load(str(self.path))
-        return sorted(frame.toJSON().collect())
-
-    def blocks(self) -> FileBlocks:
-        return blocks_of(live(self.path).values())
-
-
-def optimized(name: str) -> FileBlocks:
-    """The files that the library's own `optimize` wrote of a table."""
-    lines = (TABLES / f"{name}.optimized.json").read_text().splitlines()
-    return blocks_of(action["add"] for action in map(json.loads, lines) if "add" in action)
-
-
-def blocks_of(adds: Iterable[Mapping[str, Any]]) -> FileBlocks:
-    return sorted(
-        (
-            add["tags"]["revision"],
-            tuple(
-                sorted(
-                    (one["cubeId"], one["minWeight"], one["maxWeight"], one["elementCount"])
-                    for one in json.loads(add["tags"]["blocks"])
-                )
-            ),
-        )
-        for add in adds
-    )
-
 
 pytestmark = pytest.mark.spark
 
@@ -152,19 +92,6 @@ def test_what_others_do_before_the_commit_is_neither_lost_nor_doubled(
     done = table.run(control)
     assert sorted(json.loads(row)["id"] for row in table.rows()) == wanted
     assert (done.is_complete, None in done.commits) == (True, False), "what did not land is no commit"
-
-
-def verify(table: IndexTable, *options: str) -> tuple[int, Any]:
-    """Run `tables index --verify` on the engine of the session."""
-
-    @contextmanager
-    def opened(_say: object) -> Iterator[object]:
-        yield EngineSet([table.lab.engine])
-
-    setting = CliContext("http://127.0.0.1:9", as_json=True, engine=opened)
-    done = CliRunner().invoke(app, ["tables", "index", str(table.path), "--verify", *options], obj=setting)
-    assert isinstance(done.exception, SystemExit | None), (done.output, done.exception)
-    return done.exit_code, json.loads(done.stdout)
 
 
 def test_an_index_is_verified_by_all_its_rows_and_the_first_block_that_differs_is_named(lab: DeltaLab) -> None:
@@ -285,5 +212,5 @@ def test_a_cube_keeps_the_rows_up_to_its_own_weight(lab: DeltaLab, of: str) -> N
     values = gateway.new_array(jvm.Object, 1)
     values[0] = 1
     row = jvm.org.apache.spark.sql.RowFactory.create(values)
-    below = "outside" if of == "ofFiles" else "AA"
+    below = "(outside)" if of == "ofFiles" else "AA"
     assert [cubes.call(row, weight, "f") for weight in (9, 10, 11, 20, 21)] == ["", "", "A", "A", below]

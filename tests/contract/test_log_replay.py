@@ -94,11 +94,19 @@ def opened(read: Callable[[], Any]) -> Any:
         return f"refused: {first_line(error)}"
 
 
+def _longest(names: list[str]) -> list[str]:
+    """Leave out the tables whose log another one continues."""
+    logs = {
+        name: {file.name: file.read_bytes() for file in (GOLDEN / name / "_delta_log").glob("*.*")} for name in names
+    }
+    return [name for name, log in logs.items() if not any(log.items() < other.items() for other in logs.values())]
+
+
 @pytest.mark.long("contracts")
 @pytest.mark.skipif(not TABLES, reason=f"the golden tables are not at {GOLDEN}")
 def test_real_logs_are_replayed_as_deltas_job_reads_them(lab: DeltaLab, tmp_path: Path) -> None:
     replayed = []
-    for name in TABLES:
+    for name in _longest(TABLES):
         table = tmp_path / name
         shutil.copytree(GOLDEN / name, table)
         theirs = opened(lambda: by_job(lab, table))  # noqa: B023 - called at once

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions
 from tests.support.delta_lab import DeltaLab
 from tests.support.keyed_table import KeyedTable
 from tests.support.local_vacuum import Control

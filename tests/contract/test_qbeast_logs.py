@@ -23,7 +23,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.status import index_status
 from shared.formats.qbeast.weights import cube_weights
 from shared.index.status import IndexQuery, IndexStatus
-from shared.table import Position, Snapshot, TableMetadata
+from shared.table import Position, Snapshot
 from tests.support.stack import commits_of
 
 LOGS = Path(__file__).parents[1] / "data" / "qbeast_logs"
@@ -157,16 +157,6 @@ def test_a_second_write_lowers_weights_and_leaves_offsets_in_the_blocks_of_the_f
         assert (before.overhang_blocks, before.offset_rows) == (0, 0)
         assert after.overhang_blocks == blocks
         assert after.offset_rows > 0
-
-
-@pytest.mark.parametrize("name", [*INDEXED, "legacy"])
-async def test_commits_fold_into_the_index_of_each_version(name: str) -> None:
-    index = QbeastIndex.of_snapshot(await reader(name).snapshot(Position(0)))
-    async for commit in reader(name).changes(Position(0), TableMetadata("u")):
-        index.apply(commit)
-        counted = QbeastIndex.of_snapshot(await reader(name).snapshot(commit.position))
-        assert (index.version, index.files) == (counted.version, counted.files)
-    assert index.version == last_version(name)
 
 
 def test_a_converted_table_that_was_never_indexed_has_no_revision_and_nothing_to_do() -> None:

@@ -11,8 +11,8 @@ import pytest
 from actor.ports import TableJob, TableJobOutcome
 from decider.background.auto_analyze import AdviceSources, AnalysisOutcome, AutoAnalyze
 from shared.errors import LeaseLost, OtherTable
+from shared.jobs.options import ALREADY_SET, PropertyOptions
 from shared.jobs.payload import SET_PROPERTIES
-from shared.jobs.property_options import ALREADY_SET, PropertyOptions
 from shared.layout import commit_metadata
 from shared.policy.policy import KIB, Policy
 from shared.policy.properties import policy_digest

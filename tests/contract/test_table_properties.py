@@ -110,7 +110,7 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
 @pytest.fixture
 def decider(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that checks for drift at every look, and trusts no table to be the one it was."""
-    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.tracking.table_context.TRUSTED_MS", -1)
     monkeypatch.setattr("decider.tracking.drift_check.DriftCheck._is_due", lambda *_: True)
     # A shallow clone names the files of another table, which is refused unless it is allowed.
     settings = decider_settings(redis_url, roots=(tmp_path.as_uri(),), allow_external_files=True)

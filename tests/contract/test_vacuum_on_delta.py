@@ -10,17 +10,22 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from actor.ports import TableJob, TableJobOutcome
+from decider.decide.decision import TableSignals
+from decider.decide.vacuum import VACUUM_ACTION, VacuumReason
 from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import Deletion, StorageAccess
+from decider.state.effective_policy import LogStatus, PolicyDefaults
 from decider.storage.object_reads import ReadMeter
 from shared.errors import LeaseLost, OtherTable
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.layout.removals import Removals
 from shared.policy.policy import Policy
-from shared.table import CommitOrigin
+from shared.table import CommitOrigin, TableId, TableRef
 from tests.support.aged_table import (
     DAY_MS,
     age,
+    commit_file,
     contents,
     data_files,
     files_needed,
@@ -37,6 +42,7 @@ pytestmark = pytest.mark.spark
 
 WITH_ORPHANS = VacuumOptions(with_orphans=True)
 ON = Policy(vacuum=True)
+TABLE = TableRef(TableId("t"), "t", "file:///t")
 
 
 def vacuum(
@@ -74,6 +80,47 @@ def test_every_version_inside_the_retention_reads_and_nothing_else_is_left(lab: 
     assert DeltaTable(table).history(1)[0]["operation"] == "VACUUM END"
     again = vacuum(lab, table)
     assert again.figures["files_deleted"] == again.figures["files_planned"] == 0
+
+
+HOUR_MS = 3_600_000
+
+
+def test_hours_to_retain_alone_reclaim_files_and_log_to_the_hour_beside_a_writer(lab: DeltaLab, tmp_path: Path) -> None:
+    """MaxCompute's property. A commit each hour for two and a half days; the writer makes a checkpoint every ten."""
+    table = tmp_path / "t"
+    history(table, days=60)
+    newest = versions(table)[-1]
+    age(table, {version: now_ms() - (newest - version) * HOUR_MS - HOUR_MS // 2 for version in versions(table)})
+    for version in (20, 30):
+        DeltaTable(table, version=version).create_checkpoint()
+        (made,) = (table / "_delta_log").glob(f"*{version}.checkpoint.parquet")
+        set_time(made, commit_file(table, version).stat().st_mtime * 1000)
+    before = contents(table, 1)
+    needed, rows = files_needed(table, before), lab.digest(str(table))
+    forget_logs(lab.spark)
+    lab.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('acid.data.retain.hours' = '24')")
+    configuration = DeltaTable(table).metadata().configuration
+    policy = PolicyDefaults().resolve(TABLE, configuration, {}, LogStatus(format="delta")).policy
+    removals = Removals.of([(now_ms() - 26 * HOUR_MS, 1)])
+    assert VACUUM_ACTION.is_on(policy)
+    proposal = VACUUM_ACTION.evaluate(TableSignals(newest, removals), policy, now_ms())
+    assert proposal.reason is VacuumReason.FILES_EXPIRED
+    writer = Control()
+    writer.before_change = lambda _: write_deltalake(table, pa.table({"id": [-1], "day": [0]}), mode="append")
+    done = vacuum(lab, table, VacuumOptions.decode(proposal.options), policy, writer)
+    assert done.figures["files_deleted"] > 10
+    assert done.figures["log_files_deleted"] > 20
+    assert versions(table)[0] == 30, "the newest checkpoint before the last day, on which its versions are read"
+    written_since = {
+        name for version in versions(table) if version > newest for name in files_needed(table, {version: []})
+    }
+    assert data_files(table) == needed | written_since
+    assert contents(table, 1, after=newest) == before
+    for version in (min(before), newest):
+        read = lab.spark.read.format("delta").option("versionAsOf", version).load(str(table))
+        assert sorted(row.id for row in read.select("id").collect()) == before[version]
+    forget_logs(lab.spark)
+    assert lab.sql(f"SELECT count(*) AS rows FROM delta.`{table}` WHERE id >= 0")[0].rows == rows[0]
 
 
 def test_a_retention_longer_than_deltas_own_is_kept_although_delta_has_forgotten_the_tombstones(

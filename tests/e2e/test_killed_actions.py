@@ -4,9 +4,12 @@ The next actor then stops in the phase that follows, so that each start of an ac
 """
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -24,9 +27,13 @@ pytestmark = [
 
 PHASES = (
     "deduplicate:comparing",
+    "index:describing",
     "cluster:clustering",
+    "index:optimizing",
     "checkpoint:writing",
+    "index:files_written",
     "deduplicate:committed",
+    "index:committed",
     "cluster:committed",
     "set_properties:altering",
     "checkpoint:cleaning",
@@ -54,11 +61,15 @@ PROPERTIES = {
 
 CHANGE = {"lakewright.weight": "2"}
 
-Rows = list[tuple[int, int, str]]
+INDEXED = Path(__file__).parents[1] / "data" / "qbeast_tables" / "two"
+
+Rows = list[tuple[Any, ...]]
 
 
 def make(path: Path, kind: str) -> Rows:
     """Make a table whose commits each write every key again, and return its rows."""
+    if kind == "index":
+        return make_indexed(path)
     DeltaTable.create(
         path,
         SCHEMA,
@@ -76,10 +87,21 @@ def make(path: Path, kind: str) -> Rows:
     return found(path)
 
 
+def make_indexed(path: Path) -> Rows:
+    """Make a table with an index whose newest file is not indexed, and needs a revision that is not there yet."""
+    shutil.copytree(INDEXED, path)
+    own = {"lakewright.enabled": "false", "lakewright.index": "on"}
+    DeltaTable(path).alter.set_table_properties(own, raise_if_not_exists=False)
+    rows = pa.table(DeltaTable(path).to_pyarrow_table())
+    wider = rows.set_column(1, "double", pc.multiply(rows["double"], 3.0))
+    write_deltalake(path, wider, mode="append")
+    return found(path)
+
+
 def found(path: Path) -> Rows:
     """Return all rows as another reader finds them."""
     rows = pa.table(DeltaTable(path).to_pyarrow_table()).to_pylist()
-    return sorted((row["id"], row["n"], row["day"]) for row in rows)
+    return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
 def newest(rows: Rows) -> Rows:

@@ -12,8 +12,8 @@ from decider.background.auto_analyze import LIST_EVERY_MS, AnalysisOutcome
 from decider.store.redis.queue_executor import connect
 from decider.store.tables.advice_records import Advice, Evidence, ReplayedCost
 from decider.store.tables.advice_store import AdviceStore
+from shared.jobs.options import ALREADY_SET
 from shared.jobs.payload import SET_PROPERTIES
-from shared.jobs.property_options import ALREADY_SET
 from shared.queue import keys
 from shared.queue.model import RunResult
 from shared.table import TableId
@@ -251,7 +251,7 @@ def test_an_unknown_advice_is_not_found(world: AdviceWorld) -> None:
 def test_the_command_line_lists_shows_applies_and_dismisses(world: AdviceWorld) -> None:
     name = world.table("sales.events")
     other = world.table("sales.others", seed=2)
-    assert "No such advice; 0 tables analyzed." in world.cli("advice", "list")
+    assert "No advice; 0 tables analyzed." in world.cli("advice", "list")
     assert "No advice" in world.cli("advice", "show", name)
     assert [world.run_once(), world.run_once()] == [AnalysisOutcome.ADVISED] * 2
     listed = world.cli("advice", "list")

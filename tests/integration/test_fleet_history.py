@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from decider.background.history_sampler import HistorySampler
 from decider.store.fleet_history import KEPT, LEASE_MS, FleetHistory, FleetSample, SampleStep
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from shared.queue import keys
+from shared.usage import Usage
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.waiting import until
 
@@ -29,20 +31,30 @@ def run(redis_url: str, scenario: Callable[[FleetHistory, FleetHistory], Awaitab
     asyncio.run(story())
 
 
-def test_thirty_days_take_a_bounded_space_and_show_minutes_of_the_last_day(redis_url: str) -> None:
-    async def scenario(history: FleetHistory, _: FleetHistory) -> None:
-        for minute in range(0, 32 * 1_440, 7):
-            await history.record(FleetSample(minute * SampleStep.MINUTE, files=minute, states={"compact": 10**5}))
-        last_ms = minute * SampleStep.MINUTE
-        assert len(await history.samples(SampleStep.MINUTE, 0)) <= KEPT[SampleStep.MINUTE] // 7 + 1
-        hours = await history.samples(SampleStep.HOUR, 0)
+def large(minute: int) -> FleetSample:
+    """Return what 100,000 tables are and have had, in many digits."""
+    counters = {one.name: 10**15 + minute for one in fields(FleetSample) if one.type is int}
+    states = dict.fromkeys(("compact", "waiting", "paused", "failing"), 25_000)
+    used = Usage(**{one.name: 10**12 + minute for one in fields(Usage)})
+    return FleetSample(**counters | {"at_ms": minute * SampleStep.MINUTE}, states=states, usage=used)
+
+
+def test_thirty_days_take_a_bounded_space_survive_a_restart_and_show_minutes_of_the_last_day(redis_url: str) -> None:
+    async def scenario(history: FleetHistory, after_a_restart: FleetHistory) -> None:
+        last = 32 * 1_440
+        for minute in (*range(0, last, 60), *range(last - 59, last + 1)):
+            await history.record(large(minute))
+        last_ms = last * SampleStep.MINUTE
+        minutes = await after_a_restart.samples(SampleStep.MINUTE, 0)
+        assert (len(minutes), minutes[0].at_ms) == (23 + 60, last_ms - 23 * SampleStep.HOUR)
+        hours = await after_a_restart.samples(SampleStep.HOUR, 0)
         assert len(hours) == KEPT[SampleStep.HOUR]
         assert hours[0].at_ms >= last_ms - 30 * DAY_MS
         assert [one.at_ms for one in hours] == sorted(one.at_ms for one in hours)
-        assert (await history.samples(SampleStep.MINUTE, last_ms))[0].files == minute
+        assert await after_a_restart.samples(SampleStep.MINUTE, last_ms) == (large(last),)
         redis = history._queue.redis
         used = [await redis.memory_usage(keys.history("default", int(step)), samples=0) for step in SampleStep]
-        assert sum(used) < 1_000_000
+        assert 1_000_000 < sum(used) / (len(minutes) + len(hours)) * sum(KEPT.values()) < 1_700_000
 
     run(redis_url, scenario)
 

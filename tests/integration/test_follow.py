@@ -10,8 +10,8 @@ import pytest
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
 from decider.store.tables.table_state import PartitionStates, TableState, TableStateStore
-from decider.tracking.followed_table import TRUSTED_MS
 from decider.tracking.rebuild import StateRebuilder
+from decider.tracking.table_context import TRUSTED_MS
 from decider.tracking.table_tracking import COMMITS_PER_INGEST
 from shared.layout.partition_stats import PartitionStats
 from shared.policy.policy import MIB, JobOrder, Policy, Priority

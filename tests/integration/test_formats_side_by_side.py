@@ -41,7 +41,7 @@ def test_a_table_of_another_format_may_take_a_place(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader that was kept for a table gives way once its format is no longer there."""
-    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", 0)
+    monkeypatch.setattr("decider.tracking.table_context.TRUSTED_MS", 0)
     place = tmp_path / "t"
     WrittenTable(place)
     name = decider.register(place, "t")

@@ -170,7 +170,7 @@ def test_new_commits_cost_one_answer_of_the_catalog_one_list_and_a_manifest_each
     decider: LiveDecider, lake: Lake, monkeypatch: pytest.MonkeyPatch, trusted_ms: int
 ) -> None:
     """Also the first ones that this process sees, and those after a pause: they prove that the table is the same."""
-    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", trusted_ms)
+    monkeypatch.setattr("decider.tracking.table_context.TRUSTED_MS", trusted_ms)
     register(decider, PLACE, name="orders")
     meter = decider.services.operations.read_meter
     for commits in (1, 3, 20):
@@ -182,7 +182,7 @@ def test_new_commits_cost_one_answer_of_the_catalog_one_list_and_a_manifest_each
 
 
 def test_a_rollback_leads_to_a_rebuild(decider: LiveDecider, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", 0)
+    monkeypatch.setattr("decider.tracking.table_context.TRUSTED_MS", 0)
     lake.append(3)
     register(decider, PLACE, name="orders")
     first = lake.table.metadata.snapshots[0].snapshot_id

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from decider.background.discovery import DiscoveryLimits
-from decider.background.sweep import Sweep
+from decider.background.table_refreshes import Sweep
 from decider.events.refresh_queue import FAILED_REFRESH, RefreshQueue
 from shared.errors import RetryableError
 from shared.retry import RetryPolicy

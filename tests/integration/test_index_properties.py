@@ -46,20 +46,21 @@ def table(decider: LiveDecider, tmp_path: Path) -> AlteredTable:
     return AlteredTable(decider, tmp_path / "t")
 
 
-def test_files_that_are_not_indexed_are_shown_and_no_iteration_takes_them(table: AlteredTable) -> None:
-    """Whatever their properties say: the library cannot index them."""
+def test_files_that_are_not_indexed_are_taken_as_their_properties_say(table: AlteredTable) -> None:
     plain = table.decider.get(f"{URL}/index")
     assert plain["files_by_class"]["unindexed"] == 2
-    assert plain["unindexed_bytes"] > 0
-    assert plain["next"]["strategy"] == "leveled"
+    assert plain["unindexed_bytes"] == plain["next"]["bytes"]
+    assert plain["next"]["strategy"] == "unindexed"
+    (path,) = table.index(**{UNINDEXED + "batchBytes": "1"})["next"]["files"]
+    assert path in plain["next"]["files"]
     for name, value in (
-        (UNINDEXED + "batchBytes", "1"),
         (UNINDEXED + "enabled", "false"),
         (UNINDEXED + "prioritize", "false"),
         (UNINDEXED + "fromTimestamp", "2100-01-01 00:00:00"),
         (UNINDEXED + "fromTimestamp", "4102444800000"),
     ):
         assert table.index(**{name: value})["next"]["strategy"] == "leveled", name
+    assert table.index(**{AUTO + "revisionId": "0"})["next"] == plain["next"]
 
 
 def test_budget_and_revision_choose_the_files_of_the_next_iteration(table: AlteredTable) -> None:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import JobPayload
 from shared.queue import queries
 from tests.support.live_decider import LiveDecider
@@ -81,7 +81,7 @@ def test_a_job_is_decided_once_the_owner_switches_it_on_and_withdrawn_once_that_
     shown = decider.get(URL)
     assert shown["refusal"] is None
     assert any("its files are merged by its index alone" in note for note in shown["policy"]["notes"])
-    assert reasons(decider) == {("compact", "indexed_table"), ("index", "eligible_blocks")}
+    assert reasons(decider) == {("compact", "indexed_table"), ("index", "files_not_indexed")}
     texts = [one["message"] for one in decider.get(f"{URL}/decisions", limit=100)["decisions"]]
     assert any("fragmentation 2.29" in text and "2 files not indexed." in text for text in texts)
 
@@ -153,13 +153,14 @@ def test_properties_that_contradict_the_index_are_a_reason_and_no_job(decider: L
     assert (jobs(decider), reasons(decider)) == ([], {("compact", "indexed_table"), ("index", "index_refused")})
     texts = [one["message"] for one in decider.get(f"{URL}/decisions", limit=100)["decisions"]]
     assert any("the table has no revision 9" in text for text in texts)
-    # Revision 0 is that of files that are not indexed, which no release of the library can index.
-    table.set_properties(**{SWITCH: "true", "use.optimization.autoOptimize.revisionId": "0"})
+    # Revision 0 is that of files that are not indexed, which are not to be indexed.
+    of_none = {
+        "use.optimization.autoOptimize.revisionId": "0",
+        "use.optimization.autoOptimize.optimizeUnindexedFiles.enabled": "false",
+    }
+    table.set_properties(**{SWITCH: "true"}, **of_none)
     decider.tick()
-    assert jobs(decider) == []
-    table.set_properties(**{SWITCH: "true", "use.optimization.autoOptimize.revisionId": "1"})
-    decider.tick()
-    assert jobs(decider) == ["index"]
+    assert jobs(decider) == ["index"], "what contradicts another property is ignored"
 
 
 def test_one_run_is_requested_by_either_name_and_ignored_where_it_runs_or_is_automatic(

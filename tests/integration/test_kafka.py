@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from decider.background.kafka_consumer import KafkaConsumer
+from decider.background.event_consumers import KafkaConsumer
 from decider.events.kafka_topics import KafkaTopics, Partition
 from shared.errors import InvalidInput, RetryableError
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings

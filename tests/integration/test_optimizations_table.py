@@ -101,11 +101,9 @@ def test_the_blocks_of_a_rewritten_index_are_columns(decider: LiveDecider, tmp_p
     reported = decider.get(f"/v1/tables/{name}/optimizations")["optimizations"]
     assert [one["input"]["num_blocks"] for one in reported] == [2, None]
     assert reported[0]["output"]["file_levels"] == [1]
-    assert [one["index_selection"] for one in reported] == ["leveled", None]
-    assert ask(tmp_path / "optimizations", "SELECT index_selection AS s FROM optimizations ORDER BY version") == [
-        {"s": None},
-        {"s": "leveled"},
-    ]
+    assert [(one["index_selection"], one["revision_id"]) for one in reported] == [("leveled", 1), (None, None)]
+    chosen = "SELECT index_selection AS s, revision_id AS r FROM optimizations ORDER BY version"
+    assert ask(tmp_path / "optimizations", chosen) == [{"s": None, "r": None}, {"s": "leveled", "r": 1}]
 
 
 def test_every_rewrite_is_a_row_with_the_figures_of_the_history_and_redis_may_be_lost(

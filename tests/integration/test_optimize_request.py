@@ -255,6 +255,7 @@ def test_the_command_waits_for_its_jobs(
     timer.join()
     assert ran.exit_code == code, ran.output
     assert stated in ran.stdout
+    assert "No actor takes jobs now" in ran.stdout
     assert code == 0 or "did not succeed" in str(ran.exception)
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor
-from decider.background import slot_count
+from decider.background import queue_upkeep
 from services.cli.__main__ import app
 from shared.queue import admin_commands, commands, keys
 from shared.queue.admin_commands import SlotQuota
@@ -27,7 +27,7 @@ QUEUE = "default"
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that searches for slots all the time."""
-    monkeypatch.setattr(slot_count, "EVERY_S", 0.02)
+    monkeypatch.setattr(queue_upkeep, "SLOTS_EVERY_S", 0.02)
     with LiveDecider(decider_settings(redis_url)) as live:
         yield live
 

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from decider.background.sqs_consumer import SqsConsumer
+from decider.background.event_consumers import SqsConsumer
 from decider.events import message_handler
 from decider.events.sqs_queue import SqsMessage, SqsQueue
 from shared.errors import RetryableError

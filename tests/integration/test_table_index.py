@@ -37,7 +37,7 @@ def test_a_registered_table_shows_its_index_and_is_refused_for_plain_rewrites(
     assert [(one["id"], one["cubes"], one["blocks"]) for one in found["revisions"]] == [(1, 35, 80)]
     assert found["files_by_class"]["unindexed"] > 1
     assert found["oldest_unindexed_at"]
-    assert found["next"]["strategy"] == "leveled"
+    assert found["next"]["strategy"] == "unindexed"
     assert found == shown(str(path)), "the command reads the same from the location"
 
     table = decider.get("/v1/tables/a.q")
@@ -80,10 +80,10 @@ def test_the_iterations_to_come_are_estimated_over_rest_and_from_the_location(
 def test_another_revision_and_budget_can_be_tried(tmp_path: Path) -> None:
     path = str(written(tmp_path))
     everything = shown(path, "--revision-id", "1", "--bytes-per-iter", "0")
-    assert everything["next"]["strategy"] == "leveled"
+    assert everything["next"]["strategy"] == "unindexed"
     assert everything["sample"] is None
     assert 0 < shown(path, "--sample", "0.05")["sample"]["bytes"] < everything["revisions"][0]["bytes"]
     text = shown(path, "--sample", "0.05", as_json=False)
     assert "A sample of 5% opens" in text
     assert "price:linear" in text
-    assert "chosen as leveled" in text
+    assert "chosen as unindexed" in text

@@ -251,7 +251,7 @@ def test_properties_that_cannot_be_used_are_refused_at_registration(
 def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
     decider: LiveDecider, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", 0)
+    monkeypatch.setattr("decider.tracking.table_context.TRUSTED_MS", 0)
     table = WrittenTable(lake / "orders", days=("2026-01-01",))
     table.append(11)
     name = decider.register(table.path)
@@ -276,7 +276,7 @@ def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
 def test_a_table_that_has_been_gone_for_long_is_forgotten(
     redis_url: str, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", 0)
+    monkeypatch.setattr("decider.tracking.table_context.TRUSTED_MS", 0)
     late_ms = [0]
     clock = build.now_ms
     monkeypatch.setattr(build, "now_ms", lambda: clock() + late_ms[0])

@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 
 from decider.gateway.credentials import Credentials, parse_tokens
 from services.cli.__main__ import app
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions, VacuumOptions
 from shared.jobs.payload import JobPayload
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.paths.locations import table_id
 from shared.queue import queries
 from tests.support.aged_table import DAY_MS, contents, data_files, files_needed, history, now_ms, set_time
@@ -166,7 +165,7 @@ def test_reclaim_asks_for_the_tables_name_and_is_forced_to_the_hours_that_are_gi
 
 def test_reclaim_without_hours_keeps_the_whole_retention(decider: LiveDecider, table: Path) -> None:
     """A property that is shorter than the least retention counts where a person writes the hours, not by itself."""
-    DeltaTable(table).alter.set_table_properties({"acid.data.retain.hours": "0"}, raise_if_not_exists=False)
+    DeltaTable(table).alter.set_table_properties({"lakewright.retain": "1 hour"}, raise_if_not_exists=False)
     assert decider.post(f"{URL}/actions/reclaim", {"confirm": NAME}).status_code == 202
     (job,) = jobs(decider, "vacuum")
     assert options_of(decider, job["id"]) == VacuumOptions(with_orphans=True)

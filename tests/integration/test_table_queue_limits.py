@@ -14,7 +14,7 @@ from decider.store.tables import table_queue_limits
 from decider.store.tables.ingest import ingest
 from decider.store.tables.table_queue_limits import apply_queue_limits
 from decider.tracking import rebuild
-from decider.tracking.followed_table import FollowedTable
+from decider.tracking.table_context import FollowedTable
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
@@ -27,7 +27,7 @@ ONE = {**LIMITS, "lakewright.fan-in": "4"}
 
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
-    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.tracking.table_context.TRUSTED_MS", -1)
     with LiveDecider(decider_settings(redis_url)) as live:
         yield live
 

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, suppress
 
 import pytest
 
-from services.unity_client import UnityClient
+from services.catalog_options import UnityClient
 from shared import bounded_answer
 from shared.errors import PermanentError, RetryableError
 from shared.unity.exchange import UnityRequest

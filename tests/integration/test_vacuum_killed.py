@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from tests.support.aged_table import contents, data_files, files_needed, history, remove_long_ago, versions
 from tests.support.local_vacuum import LocalTable, run_locally
 from tests.support.stack import ROOT

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from deltalake import DeltaTable
 
-from decider.background.work_windows import WorkWindowTimes
+from decider.background.queue_upkeep import WorkWindowTimes
 from decider.store.queue.backlog import read_backlog
 from shared.policy.work_windows import HORIZON_MS
 from shared.queue import commands, keys

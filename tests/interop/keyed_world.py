@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from actor.ports import TableJob, TableJobOutcome
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions
 from shared.jobs.payload import DEDUPLICATE
 from shared.table import CommitOrigin
 from tests.interop.engines.delta_rs import DatasetReader, QueryReader

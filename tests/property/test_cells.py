@@ -12,9 +12,12 @@ from shared.layout.cells.operations import BoxedFile, CellSizes
 from shared.layout.cells.runs import sizes_of_run
 from shared.layout.cells.tree import Cut, Node, tree_of
 from tests.support.clustered_streams import MAKERS, stream
+from tests.support.examples import examples
 from tests.support.simulated_table import ROW_BYTES, Cells, SimulatedTable, overlap
 
 TARGET_ROWS = 64
+FEW = examples(0.2)
+"""Examples of what takes a tenth of a second each."""
 FOREVER = 400
 """Runs after which a table that still is not at rest never will be."""
 
@@ -109,7 +112,7 @@ def _by_node(cells: Cells) -> dict[Node, list[BoxedFile]]:
     return found
 
 
-@settings(max_examples=20)
+@settings(max_examples=FEW)
 @given(
     seed=st.integers(0, 10**6), shape=SHAPES, columns=st.integers(1, 3), file_rows=st.sampled_from([20, 64, 100, 129])
 )
@@ -204,7 +207,7 @@ def test_wrong_tags_make_a_tree_all_the_same(tags: list[list[int]]) -> None:
     assert not any(overlap(one, other) for one in leaves for other in leaves if one is not other)
 
 
-@settings(max_examples=20)
+@settings(max_examples=FEW)
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from([*MAKERS]),

@@ -11,16 +11,19 @@ from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from shared.formats.delta_references import reference
 from shared.formats.delta_vacuum import LoggedCommit
 from shared.formats.delta_vacuum_plan import VacuumInputs, plan_vacuum, retention_ms
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.removals import BUCKET_MS, Removals
 from shared.policy.policy import Policy
+from shared.policy.properties import read_properties
 from shared.queue.model import TimerChange
 from shared.table import TableId, TableMetadata, TableRef
+from tests.support.examples import examples
 from tests.support.vacuum_world import HOUR_MS, SPELLINGS, VacuumWorld
 
 DAY_S = 86_400
 REMOVED_MS = 1_000 * DAY_S * 1_000
 DELTA = "delta.deletedFileRetentionDuration"
+RECLAIM = "acid.data.retain.hours"
 HOURS = st.sampled_from([1, 24, 100, 168, 169, 720])
 PROPERTIES = st.fixed_dictionaries(
     {},
@@ -28,7 +31,7 @@ PROPERTIES = st.fixed_dictionaries(
         DELTA: HOURS.map(lambda hours: f"interval {hours} hours"),
         "lakewright.min-retain": HOURS.map(lambda hours: f"{hours} hours"),
         "lakewright.retain": HOURS.map(lambda hours: f"{hours} hours"),
-        "acid.data.retain.hours": HOURS.map(str),
+        RECLAIM: HOURS.map(str),
     },
 )
 REGISTERED = st.fixed_dictionaries(
@@ -70,6 +73,23 @@ def test_a_due_vacuum_deletes_what_was_removed_and_one_that_is_not_due_deletes_n
         assert plan_vacuum(inputs, retain_ms, at_ms).files == 1
     assert VACUUM_ACTION.evaluate(signals, policy, due_ms - 1).reason is VacuumReason.NOTHING_EXPIRED
     assert plan_vacuum(inputs, retain_ms, due_ms - BUCKET_MS - 1).files == 0
+
+
+@given(configuration=PROPERTIES, registered=REGISTERED, service=SERVICES)
+@example(configuration={RECLAIM: "24", DELTA: "interval 100 hours"}, registered={}, service=Policy())
+def test_no_retention_that_the_table_sets_is_shortened_by_hours_to_retain(
+    configuration: dict[str, str], registered: dict[str, str], service: Policy
+) -> None:
+    """Nor does a registration shorten it, and without a word of the table it is Delta's default, or a day."""
+    policy, metadata = in_force(configuration, registered, service), TableMetadata("u", (), configuration)
+    event(f"reclaims: {RECLAIM in configuration}, by Delta's: {DELTA in configuration}")
+    leasts = {"lakewright.min-retain", DELTA} & configuration.keys()
+    counted = configuration.keys() - ({RECLAIM} if leasts else set())
+    set_s = [read_properties({name: configuration[name]}).values for name in counted]
+    expected = [values.get(name, 0) for values in set_s for name in ("retain_s", "min_retain_s")]
+    expected += [] if {RECLAIM, DELTA} & configuration.keys() else [7 * DAY_S]
+    assert retention_ms(Policy(min_retain_s=0), metadata, VacuumOptions()) == max(expected) * 1_000
+    assert policy.retention_s >= max(expected)
 
 
 @given(configuration=PROPERTIES, registered=REGISTERED)
@@ -145,7 +165,7 @@ def play(world: VacuumWorld, step: tuple) -> None:
     world.now_ms += 1
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(3))
 @given(
     steps=st.lists(STEPS, min_size=1, max_size=25),
     retain_h=st.sampled_from([0, 1, 24, 48, 168]),
@@ -181,7 +201,6 @@ def _names(commit) -> set[str]:
     return {name for one in (*commit.added, *commit.removed, *commit.changes) for name in one.kept}
 
 
-@settings(max_examples=100)
 @given(
     steps=st.lists(STEPS, min_size=1, max_size=20), more=st.lists(STEPS, max_size=6), retain_h=st.sampled_from([0, 24])
 )

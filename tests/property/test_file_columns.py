@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.formats.delta.damage import LogFile
-from decider.formats.delta.lines import parsed_lines, split_lines
+from decider.formats.delta.damage import LogFile, parsed_lines, split_lines
 from decider.formats.delta.log import DeltaLog
 from decider.state.file_columns import COLUMNS, MAX_TARGET_BYTES, FileColumns, LiveFiles, count_live
 from decider.storage.object_reads import ObjectReader, ReadMeter
@@ -25,9 +24,12 @@ from shared.layout.partition_stats import CUBE_TAG
 from shared.paths.boundary import Boundary
 from shared.policy.policy import GIB, MIB, Policy, PortablePaths
 from shared.table import PartitionKey, Snapshot, TableMetadata, TableProtocol
+from tests.support.examples import examples
 from tests.support.random_logs import PLACE, RandomLog
 
 BOUNDARY = Boundary(("file:///data",), allows_external_files=True)
+SEEDS = min(300, examples(1))
+"""Random logs of each kind, by the profile of Hypothesis."""
 
 
 def opened(log: RandomLog, boundary: Boundary | None = None) -> DeltaLog:
@@ -68,7 +70,7 @@ def assert_same(log: RandomLog, policy: Policy, boundary: Boundary | None = None
 
 
 @pytest.mark.parametrize("kind", ["usual", "twice", "moves"])
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_counting_in_columns_gives_what_counting_one_by_one_gives(kind: str, seed: int) -> None:
     log = RandomLog(seed, twice=kind == "twice", moves=kind == "moves")
     log.write()
@@ -78,27 +80,28 @@ def test_counting_in_columns_gives_what_counting_one_by_one_gives(kind: str, see
 def test_most_files_of_the_logs_above_are_counted_in_columns() -> None:
     """Else the test above would show nothing."""
     seen: Counter[str] = Counter()
-    for seed in range(100):
+    for seed in range(25):
         log = RandomLog(seed)
         log.write()
-        live = assert_same(log, Policy())
-        if live is None:
+        try:
+            live = asyncio.run(opened(log).live_files())
+        except LakewrightError:
             seen["refused"] += 1
             continue
         seen["in columns"] += len(live.columns.table)
         seen["others"] += len(live.others)
         seen["partitions"] += len(live.columns.partitions)
     print(dict(seen))
-    assert min(seen["in columns"], seen["others"]) > 1_000
-    assert seen["partitions"] > 100
-    assert seen["refused"] < 10
+    assert min(seen["in columns"], seen["others"]) > 250
+    assert seen["partitions"] > 25
+    assert seen["refused"] < 3
 
 
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_checkpoint_of_several_batches_is_counted_as_a_whole(twice: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decider.formats.delta.checkpoint.BATCH_ROWS", 7)
     monkeypatch.setattr("decider.state.file_columns.GROUP_ROWS", 11)
-    for seed in range(20):
+    for seed in range(SEEDS // 5):
         log = RandomLog(seed, files=200, twice=twice)
         log.write()
         assert_same(log, policies(random.Random(seed)))

@@ -7,8 +7,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from shared.formats.iceberg.names import MAIN
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.policy.policy import Policy
+from tests.support.examples import examples
 from tests.support.iceberg_store import HOUR_MS, IcebergStore, run_in_memory
 from tests.support.local_vacuum import ON
 
@@ -137,7 +138,7 @@ class World:
         assert {path for one, path in self.described.items() if one in store.snapshots} <= store.files.keys()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(0.6))
 @given(steps=LIVES)
 def test_no_file_that_a_snapshot_needs_is_deleted_and_in_the_end_all_others_are(steps: Life) -> None:
     live_and_clean(steps)

@@ -9,6 +9,7 @@ import pytest
 
 from shared.errors import Conflict
 from shared.formats.qbeast.cubes import CubeSpace, cube_order
+from shared.formats.qbeast.domains import count_domains
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
 from shared.formats.qbeast.groups import eligible_groups
 from shared.formats.qbeast.index import QbeastIndex
@@ -17,15 +18,14 @@ from shared.formats.qbeast.iterations import (
     Iteration,
     IterationEnd,
     Strategy,
-    next_iteration,
     progress_of,
     run_iterations,
 )
-from shared.formats.qbeast.leveled import IndexBudget, select_leveled
-from shared.formats.qbeast.metrics import measure
+from shared.formats.qbeast.leveled import select_leveled
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.unindexed import select_unindexed
-from tests.support.qbeast_tree import QbeastTree
+from shared.formats.qbeast.weights import cube_weights, weight_of_fraction
+from tests.support.qbeast_tree import QbeastTree, places
 
 INDEXES = 1_000
 TREES = int(os.environ.get("LAKEWRIGHT_QBEAST_EXAMPLES", "8"))
@@ -92,11 +92,11 @@ def test_a_leveled_selection_takes_the_first_groups_of_the_lowest_level_within_i
         assert all(group.blocks > 1 for group in groups)
         assert [(g.level, g.cube) for g in eligible_groups(files, SPACE)] == [(g.level, g.cube) for g in groups]
 
-        budget = IndexBudget(rng.choice((0, 1, 500, 2000, 10**9)))
-        found = select_leveled(files, SPACE, budget)
+        budget_bytes = rng.choice((0, 1, 500, 2000, 10**9))
+        found = select_leveled(files, SPACE, budget_bytes)
         shuffled = list(files)
         rng.shuffle(shuffled)
-        assert select_leveled(shuffled, SPACE, budget) == found, "the order of the files does not matter"
+        assert select_leveled(shuffled, SPACE, budget_bytes) == found, "the order of the files does not matter"
         if not groups:
             assert found.files == ()
             continue
@@ -105,42 +105,24 @@ def test_a_leveled_selection_takes_the_first_groups_of_the_lowest_level_within_i
         same_level = [group for group in groups if group.level == lead.level]
         chosen = set(found.paths)
         assert len(chosen) == len(found.paths)
-        assert found.level == lead.level
         assert list(found.cubes) == [group.cube for group in same_level[: len(found.cubes)]], "none is skipped"
-        if budget.bytes == 0:
+        if budget_bytes == 0:
             assert chosen == lead.paths
-        elif sum(sizes[path] for path in lead.paths) <= budget.bytes:
+        elif sum(sizes[path] for path in lead.paths) <= budget_bytes:
             assert chosen == frozenset().union(*(group.paths for group in same_level[: len(found.cubes)]))
-            assert found.bytes <= budget.bytes
-            assert not found.is_oversized
+            assert sum(sizes[path] for path in chosen) <= budget_bytes
             if len(found.cubes) < len(same_level):
                 more = chosen | same_level[len(found.cubes)].paths
-                assert sum(sizes[path] for path in more) > budget.bytes, "the next group did not fit"
+                assert sum(sizes[path] for path in more) > budget_bytes, "the next group did not fit"
         else:
             part = [file for file in files if file.path in chosen]
-            assert chosen < lead.paths or sum(sizes[path] for path in chosen) > budget.bytes
+            is_oversized = sum(sizes[path] for path in chosen) > budget_bytes
+            assert chosen < lead.paths or is_oversized
             assert any((g.level, g.cube) == (lead.level, lead.cube) for g in plain_groups(part)), "it is eligible"
-            assert found.is_oversized == (found.bytes > budget.bytes)
-            if found.is_oversized:
+            if is_oversized:
                 fewer = [file for file in part if file.path != found.paths[-1]]
                 assert not any((g.level, g.cube) == (lead.level, lead.cube) for g in plain_groups(fewer))
     assert taken > 10
-
-
-@pytest.mark.parametrize("seed", range(INDEXES // 100))
-def test_no_selection_exceeds_the_hard_limit_and_what_it_blocks_is_named(seed: int) -> None:
-    blocked = 0
-    for number in range(100):
-        rng = random.Random(f"blocked {seed} {number}")
-        files = random_files(rng)
-        found = select_leveled(files, SPACE, IndexBudget(rng.choice((0, 400, 10**9)), rng.choice((300, 1500))))
-        limit = 1500 if found.bytes > 300 else 300
-        assert found.bytes <= limit
-        free = [g for g in eligible_groups(files, SPACE) if g not in found.blocked]
-        assert bool(found.files) == bool(free)
-        assert not free or (found.level, found.cubes[0]) == (free[0].level, free[0].cube)
-        blocked += bool(found.blocked)
-    assert blocked
 
 
 def test_files_that_are_not_indexed_are_taken_once_oldest_first_with_the_file_that_reaches_the_batch() -> None:
@@ -196,23 +178,6 @@ def grown(rng: random.Random, *, with_drops: bool) -> QbeastTree:
     return tree
 
 
-@pytest.mark.parametrize("seed", range(TREES))
-def test_folding_commits_gives_the_index_that_the_snapshot_gives(seed: int) -> None:
-    rng = random.Random(f"fold {seed}")
-    tree = grown(rng, with_drops=True)
-    tree.append_plainly(tree.new_rows(3))
-    while (iteration := next_iteration(tree.read(), IndexOptions(indexes_first=rng.random() < 0.5))) is not None:
-        tree.optimize(iteration)
-
-    folded = QbeastIndex(0, tree.read().revisions, ())
-    for commit in tree.commits:
-        folded.apply(commit)
-    counted = QbeastIndex.of_snapshot(tree.snapshot())
-    assert (folded.version, folded.files) == (counted.version, counted.files)
-    revision = counted.revisions.by_id[1]
-    assert measure(folded.of_revision(1), revision) == measure(counted.of_revision(1), revision)
-
-
 class Watched:
     """A simulated table that checks at each iteration that rows stay and that a compaction makes progress."""
 
@@ -261,6 +226,50 @@ def test_a_whole_revision_is_rewritten_once_and_then_each_cube_has_one_block(see
     assert len(blocks) == len({block.cube for block in blocks})
     assert progress_of(tree.read().of_revision(1)).overhang_blocks == 0
     assert run_iterations(table, whole, lambda: False).iterations == ()
+
+
+def require_exact_samples(tree: QbeastTree) -> None:
+    """Every sample finds all of its rows by the rule of the library's reader: from the root down, as far as needed."""
+    files = tree.read().of_revision(1)
+    weights = cube_weights(files)
+    blocks = {(file.path, block.cube): block for file in files for block in file.blocks}
+    for fraction in (0.01, 0.05, 0.2, 0.5, 0.9):
+        limit = weight_of_fraction(fraction)
+        read = {
+            path
+            for (path, cube), block in blocks.items()
+            if block.min_weight < limit and all(limit > weights.get(one, limit - 1) for one in SPACE.path(cube)[1:])
+        }
+        sampled = [(weight, file.path) for file in files for weight, _ in tree.rows[file.path] if weight < limit]
+        assert [one for one in sampled if one[1] not in read] == [], fraction
+
+
+@pytest.mark.parametrize("seed", range(TREES))
+def test_samples_of_an_index_that_is_made_of_files_of_other_writers_find_every_row(seed: int) -> None:
+    rng = random.Random(f"new files {seed}")
+    tree = QbeastTree(rng, cube_size=rng.choice((1, 5, 12, 40)))
+    for _ in range(rng.randint(2, 6)):
+        for _ in range(rng.randint(1, 3)):
+            tree.append_plainly(tree.new_rows(rng.randint(1, 150)))
+            if rng.random() < 0.5:
+                tree.unindex(rng.choice(sorted(tree.files)))
+        budget = rng.choice((0, 3_000, 10**9))
+        options = IndexOptions(indexes_first=rng.random() < 0.5, budget_bytes=budget, batch_bytes=rng.randint(1, 4_000))
+        assert run_iterations(Watched(tree, rng), options, lambda: False).end is IterationEnd.DONE
+        assert tree.read().of_class(FileClass.UNINDEXED) == ()
+        require_exact_samples(tree)
+
+
+@pytest.mark.parametrize("seed", range(TREES))
+def test_rows_are_counted_by_cube_down_to_those_that_want_all_of_theirs(seed: int) -> None:
+    rng = random.Random(f"domains {seed}")
+    tree = QbeastTree(rng, cube_size=rng.choice((1, 5, 40)))
+    rows, revision = tree.new_rows(rng.randint(1, 400)), tree.read().revisions.by_id[1]
+    found = count_domains(lambda levels: places(rows, levels), len(rows), revision)
+    assert found == {cube: sum(place.startswith(cube) for _, place in rows) for cube in found}
+    leaves = {cube for cube in found if not any(other != cube and other.startswith(cube) for other in found)}
+    deepest = len(rows[0][1])
+    assert all(found[cube] <= revision.desired_cube_size or len(cube) == deepest for cube in leaves)
 
 
 @pytest.mark.parametrize("seed", range(TREES))

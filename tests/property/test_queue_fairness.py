@@ -17,6 +17,7 @@ from shared.queue.admin_commands import SlotLimit
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import ALONE, Band, Claim, JobKey, JobRequest, Scope, Share
 from shared.queue.settings import SETTINGS
+from tests.support.examples import examples
 from tests.support.queue_bench import QUEUE, end_of
 from tests.support.queue_invariants import every_queued_job_is_reachable
 from tests.support.queue_state import emptied, library_with_test_clock, read_state
@@ -134,7 +135,7 @@ class Race:
 
 
 @pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT, Scope.TABLE])
-@settings(max_examples=12)
+@settings(max_examples=examples(0.12))
 @given(data=st.data())
 def test_two_flows_never_drift_further_apart_than_the_bound(
     queue: SyncQueueExecutor, level: Scope, data: st.DataObject
@@ -157,7 +158,7 @@ def test_two_flows_never_drift_further_apart_than_the_bound(
 
 
 @pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT])
-@settings(max_examples=12)
+@settings(max_examples=examples(0.12))
 @given(data=st.data())
 def test_a_limit_that_all_share_leaves_the_bound_as_it_is(
     queue: SyncQueueExecutor, level: Scope, data: st.DataObject
@@ -185,7 +186,7 @@ def test_a_limit_that_all_share_leaves_the_bound_as_it_is(
 
 
 @pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT, Scope.TABLE])
-@settings(max_examples=12)
+@settings(max_examples=examples(0.12))
 @given(data=st.data())
 def test_jobs_that_are_claimed_together_are_one_service_in_the_bound(
     queue: SyncQueueExecutor, level: Scope, data: st.DataObject
@@ -213,7 +214,7 @@ def test_jobs_that_are_claimed_together_are_one_service_in_the_bound(
 
 
 @pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT, Scope.TABLE])
-@settings(max_examples=12)
+@settings(max_examples=examples(0.12))
 @given(data=st.data())
 def test_the_bound_holds_for_what_jobs_cost_in_the_end(
     queue: SyncQueueExecutor, level: Scope, data: st.DataObject
@@ -238,7 +239,7 @@ def test_the_bound_holds_for_what_jobs_cost_in_the_end(
 
 
 @pytest.mark.parametrize("level", [Scope.TENANT, Scope.TABLE])
-@settings(max_examples=12)
+@settings(max_examples=examples(0.12))
 @given(data=st.data())
 def test_the_bound_holds_within_a_format_while_actors_of_another_one_claim(
     queue: SyncQueueExecutor, level: Scope, data: st.DataObject
@@ -302,7 +303,7 @@ LIBRARY = library_with_test_clock()
 AGING_MS = SETTINGS["aging_ms"].default
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(0.15))
 @given(
     priority=st.integers(0, MAX_PRIORITY),
     rivals=st.lists(st.tuples(st.integers(0, MAX_PRIORITY), st.integers(1, 3 * AGING_MS)), min_size=1, max_size=40),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from actor.queue_executor import SyncQueueExecutor
 from shared.queue import commands, keys, queries
 from shared.queue.model import Band, Debounce, JobKey, JobRequest
+from tests.support.examples import examples
 from tests.support.queue_bench import QUEUE
 from tests.support.queue_state import emptied
 
@@ -56,7 +57,6 @@ def texts(spec: JobRequest) -> tuple[bytes, bytes]:
     return spec.payload.encode(), spec.tenant.encode()
 
 
-@settings(max_examples=100)
 @given(specs=st.lists(requests, min_size=1, max_size=5), data=st.data(), while_running=st.booleans())
 def test_order_and_repetition_of_requests_change_nothing(
     queue: SyncQueueExecutor, specs: list[JobRequest], data: st.DataObject, *, while_running: bool
@@ -88,7 +88,7 @@ def test_order_and_repetition_of_requests_change_nothing(
         assert found[9] is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(0.6))
 @given(data=st.data())
 def test_two_tenants_that_stay_ready_get_the_same_within_one_job_each(
     queue: SyncQueueExecutor, data: st.DataObject

@@ -11,6 +11,7 @@ from shared.queue import admin_commands, commands, limits, queries
 from shared.queue.admin_commands import SlotLimit
 from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult, Scope
 from shared.queue.settings import QueueSettings
+from tests.support.examples import examples
 from tests.support.queue_bench import QUEUE, repaired
 from tests.support.queue_invariants import every_queued_job_is_reachable, turns_follow_ranks
 from tests.support.queue_state import emptied, read_state
@@ -46,7 +47,7 @@ def job(table: str, priority: int, *, partition: str = "a", cost_bytes: int = MI
     return JobRequest(JobKey(table, partition, "c"), "acme", Band.NORMAL, priority, cost_bytes, 1)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 @given(data=st.data())
 def test_the_order_that_is_foreseen_is_that_of_the_claims(queue: SyncQueueExecutor, data: st.DataObject) -> None:
     """However many tables wait, whatever they owe, weigh and may run at once, and while jobs come and go in between."""
@@ -72,7 +73,7 @@ def test_the_order_that_is_foreseen_is_that_of_the_claims(queue: SyncQueueExecut
         running += got
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(0.25))
 @given(
     waiting=st.dictionaries(
         st.integers(0, 99), st.tuples(st.integers(0, 31), st.integers(0, 10 * AGING_MS)), min_size=2, max_size=20

@@ -36,6 +36,7 @@ from shared.policy.policy import MIB, Policy
 from shared.refusals import RefusalReason
 from shared.release import RELEASE
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata, TableProtocol
+from tests.support.examples import examples
 
 POLICY = Policy(target_bytes=MIB, min_input_files=4)
 KEY = PartitionKey("{}")
@@ -171,5 +172,5 @@ def _set_release(release: str) -> None:
 
 
 def test_a_partition_with_refused_files_keeps_its_laws() -> None:
-    laws = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    laws = settings(max_examples=examples(0.6), stateful_step_count=40, deadline=None)
     run_state_machine_as_test(RefusedPartition, settings=laws)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.events.refresh_queue import RefreshQueue
@@ -83,7 +83,6 @@ SWEPT = -1
 """In place of a version: the sweep asks for the table."""
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(st.sampled_from([A, B]), st.none() | st.integers(SWEPT, 9)), max_size=20))
 def test_in_any_order_each_table_is_read_once_for_all_that_was_asked(
     events: list[tuple[TableRef, int | None]],

@@ -15,6 +15,7 @@ from shared.layout.planner import FileGroup
 from shared.layout.sort_planner import SortReason, evaluate_sort, find_overlap, plan_sort
 from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
+from tests.support.examples import examples
 from tests.support.long_suites import beyond
 
 PARTITION = PartitionKey("{}")
@@ -136,7 +137,7 @@ SHAPES = {
 }
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(0.12))
 @given(seed=st.integers(0, 10**6), shape=st.sampled_from(sorted(SHAPES)), max_depth=st.integers(2, 5))
 def test_no_row_is_sorted_again_more_often_than_there_are_levels_and_the_depth_keeps_its_bound(
     seed: int, shape: str, max_depth: int

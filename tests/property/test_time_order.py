@@ -16,6 +16,7 @@ from shared.policy.levels import SMALL_LEVELS, SizeLevels
 from shared.policy.policy import ClusteringOrder, MaxMode, Policy
 from shared.policy.row_order import INPUT_ORDER
 from shared.table import DataFile, PartitionKey
+from tests.support.examples import examples
 
 PARTITION = PartitionKey("{}")
 TIMED = Policy(
@@ -136,7 +137,7 @@ def test_what_may_be_merged_in_order_is_never_more_than_the_counters_permit(
         assert best is not None
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(0.3))
 @given(sizes=st.lists(st.integers(1, 60), min_size=20, max_size=150), policy=POLICIES)
 def test_no_byte_is_rewritten_more_often_in_order_than_there_are_levels(sizes: list[int], policy: Policy) -> None:
     policy = replace(policy, time_window_s=None)

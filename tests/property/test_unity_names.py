@@ -18,6 +18,7 @@ from shared.table import Position, TableMetadata
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer, UnityRequest
 from tests.contract.formats.worlds import DeltaWorld, access
+from tests.support.examples import examples
 from tests.support.unity_server import UnityServer
 
 NAME, PLACE = "main.sales.orders", "catalog://unity/main/sales/orders"
@@ -83,7 +84,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(0.6))
 @given(STEPS)
 def test_the_state_is_that_of_the_table_to_which_the_name_leads(steps: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

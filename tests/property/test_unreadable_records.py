@@ -192,7 +192,8 @@ def decided(record: LedgerRecord, way: str) -> Decision:
         is_due = record.reason is Reason.DELETE_COUNT_REACHED
         is_counted = is_due or record.reason is Reason.COMMIT_COUNT_REACHED
         source = TriggerSource.DATA_CHANGE if is_counted else TriggerSource.TIMER
-        trigger = Trigger(record.version, source, record.rewrite_kind, is_deletes_due=is_due)
+        source, purgeable = (TriggerSource.REQUEST, record.purgeable) if way == "request" else (source, 0)
+        trigger = Trigger(record.version, source, record.rewrite_kind, purgeable, is_deletes_due=is_due)
     elif way == "request":
         trigger = Trigger(record.version, TriggerSource.REQUEST, purgeable=record.purgeable)
     else:

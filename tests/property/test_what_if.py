@@ -17,6 +17,7 @@ from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import GIB, KIB, MIB, Policy
 from shared.table import Commit, DataFile, RemovedFile
+from tests.support.examples import examples
 
 POLICY = Policy(target_bytes=64 * MIB)
 RULES = {rule.name: rule for rule in PEERS}
@@ -55,7 +56,7 @@ def histories(draw: st.DrawFn) -> CommitTrace:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6), deadline=None)
 @given(
     histories(),
     st.sampled_from([0, 0.01, 0.3, 1, 10, 1_000]),
@@ -91,7 +92,7 @@ def test_a_recommendation_follows_from_the_figures_that_it_shows(
 
 
 @pytest.mark.parametrize("name", [*sorted(RULES), "lakewright"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(0.2), deadline=None)
 @given(
     st.lists(st.lists(st.integers(1, 30).map(lambda size: 2 * MIB * size), min_size=1, max_size=40), min_size=1),
     st.randoms(use_true_random=False),

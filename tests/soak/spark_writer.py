@@ -1,7 +1,7 @@
 """A foreign writer with Spark, and the reader with Spark: one JVM for both, because two would not have a core each.
 
 Its commits are exclusive between processes by the log store that an actor uses, too: Delta's own for local files
-checks and then renames, and loses the commits of others (see `actor.jvm.log_stores`). Everything else is Delta's.
+checks and then renames, and loses the commits of others (see `actor.jvm.spark`). Everything else is Delta's.
 
 Requests to read lie in `requests` as JSON, and are answered between two operations; after `stop` until `end` appears.
 """

@@ -4,8 +4,8 @@ A POST to /faults names what happens to the next commits: `lost-reply` makes the
 answers 502 without it, `late` answers 504 and makes it a second later, `unavailable` answers 503 once, `conflict`
 answers 409, `error` answers 500 without it, `malformed` 400, `forbidden` 403, `missing` 404, `invalid` 422, `slow`
 answers seconds later, `cut` makes it and ends the connection within the answer; an empty name leaves a commit alone.
-A GET of /faults counts the names that are left, and the late commits to be made. A DELETE of /tokens revokes every
-token that was issued for `CREDENTIAL` or in exchange for one of them.
+A GET of /faults counts the names that are left, the late commits to be made, and the requests with a token so far. A
+DELETE of /tokens revokes every token that was issued for `CREDENTIAL` or in exchange for one of them.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ class Faults:
         self._planned: deque[str] = deque()
         self._late: set[asyncio.Task[Response]] = set()
         self._issued: set[str] = set()
+        self._asked = 0
 
     def routes(self) -> list[Route]:
         """Return what is served beside the catalog."""
@@ -46,7 +47,8 @@ class Faults:
         ]
 
     def is_issued(self, request: Request) -> bool:
-        """Whether a request has a token that was issued and not revoked."""
+        """Whether a request, which is counted, has a token that was issued and not revoked."""
+        self._asked += 1
         return request.headers.get("authorization", "").removeprefix("Bearer ") in self._issued
 
     async def commit(self, make: Callable[[], Awaitable[Response]]) -> Response:
@@ -89,7 +91,7 @@ class Faults:
         return Response(status_code=204)
 
     async def _count(self, _: Request) -> Response:
-        return JSONResponse({"planned": len(self._planned), "late": len(self._late)})
+        return JSONResponse({"planned": len(self._planned), "late": len(self._late), "asked": self._asked})
 
 
 async def _make_late(make: Callable[[], Awaitable[Response]]) -> Response:

@@ -9,7 +9,7 @@ from actor.formats.delta.cell_columns import CellColumn, box_of, cell_columns
 from actor.formats.delta.clustered_table import clustering_columns
 from actor.formats.delta.log import TableLog
 from actor.ports import TableJob, TableJobOutcome
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.cells.boxes import Box, holds
 from shared.layout.cells.tags import CELL_TAG, decode_cell

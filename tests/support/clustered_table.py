@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actor.ports import TableJob, TableJobOutcome
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_stats import CUBE_TAG

@@ -166,6 +166,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "remedy": ("Run OPTIMIZE in the table's own engine.",),
         "requested": ("compaction",),
         "result": ("done",),
+        "revision_id": (None,),
         "role": ("viewer",),
         "root": ("s3://lake",),
         "selection": ("leveled",),
@@ -200,6 +201,9 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "read_cost": (None,),
         "write_cost": (None,),
         "may_start_at": (None,),
+        "waits_for": ("",),
+        "budget": ("2 core-hours/day",),
+        "scope": ("tenant",),
         "work_window": (None,),
         "write_id": (f"{_JOB}/812/1",),
     }

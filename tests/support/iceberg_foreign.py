@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.expressions import EqualTo
 from pyiceberg.table import StaticTable
 
 from tests.iceberg_stress.readers import _DuckDb
@@ -113,6 +114,13 @@ def read_by_others(ice: IcebergLab, table: str) -> dict[str, list[str]]:
         "duckdb": lambda: _DuckDb()._connection.sql(f"FROM iceberg_scan('{newest}')").fetchall(),
     }
     return {name: _rows_or_error(scan) for name, scan in scans.items()}
+
+
+def hidden_values(ice: IcebergLab, table: str, column: str) -> list[Any]:
+    """Return the stored values of a column for which the bounds in manifests leave out every file."""
+    found = StaticTable.from_metadata(str(ice.java(table).operations().current().metadataFileLocation()))
+    values = found.scan(selected_fields=(column,)).to_arrow()[column].drop_null().to_pylist()
+    return [one for one in values if not list(found.scan(row_filter=EqualTo(term=column, value=one)).plan_files())]
 
 
 def stored_rows(ice: IcebergLab, table: str) -> list[str]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,6 +56,30 @@ class Classes:
         return made
 
 
+_BUSY = """
+import org.apache.iceberg.*;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.io.*;
+
+public class Busy implements TableOperations {
+  private final TableOperations table;
+  private int refusals;
+
+  public Busy(TableOperations table, int refusals) { this.table = table; this.refusals = refusals; }
+  public void commit(TableMetadata base, TableMetadata metadata) {
+    if (refusals-- > 0) { throw new CommitFailedException("others were faster", new Object[0]); }
+    table.commit(base, metadata);
+  }
+  public TableMetadata current() { return table.current(); }
+  public TableMetadata refresh() { return table.refresh(); }
+  public FileIO io() { return table.io(); }
+  public String metadataFileLocation(String name) { return table.metadataFileLocation(name); }
+  public LocationProvider locationProvider() { return table.locationProvider(); }
+}
+"""
+"""Operations of a table whose first commits others are faster than."""
+
+
 class IcebergJvm:
     """A JVM with Iceberg, and tables of the columns `id` and `g` below a folder."""
 
@@ -85,9 +110,38 @@ class IcebergJvm:
         spec = self.iceberg.PartitionSpec.builderFor(schema)
         properties = self.jvm.java.util.HashMap()
         properties.put("format-version", str(version))
-        tables = self.iceberg.hadoop.HadoopTables(self.jvm.org.apache.hadoop.conf.Configuration())
         made = (spec.identity("g") if by_g else spec).build()
-        return tables.create(schema, made, properties, (self._folder / name).as_uri())
+        return self._tables().create(schema, made, properties, (self._folder / name).as_uri())
+
+    def loaded(self, table: Any) -> Any:
+        """Return the table as others load it."""
+        return self._tables().load(str(table.location()))
+
+    def _tables(self) -> Any:
+        return self.iceberg.hadoop.HadoopTables(self.jvm.org.apache.hadoop.conf.Configuration())
+
+    def busy(self, table: Any, refusals: int) -> Any:
+        """Return the same table, so many commits to which are refused because others were faster."""
+        compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setSourceVersion(8)
+        compiler.setTargetVersion(8)  # Default methods of interfaces.
+        compiler.cook(_BUSY)
+        (constructor,) = compiler.getClassLoader().loadClass("Busy").getConstructors()
+        given = self._gateway.new_array(self.jvm.java.lang.Object, 2)
+        given[0], given[1] = table.operations(), refusals
+        return self.iceberg.BaseTable(constructor.newInstance(given), str(table.name()))
+
+    def metadata_files_left(self, table: Any) -> set[str]:
+        """Return the names of manifests and their lists that no snapshot refers to."""
+        table.refresh()
+        named = set[str]()
+        for snapshot in self.classes.resolve(
+            "org.apache.iceberg.relocated.com.google.common.collect.Lists"
+        ).newArrayList(table.snapshots()):
+            named |= {str(snapshot.manifestListLocation())}
+            named |= {str(one.path()) for one in snapshot.allManifests(table.io())}
+        folder = Path(urlsplit(str(table.location())).path) / "metadata"
+        return {file.name for file in folder.glob("*.avro")} - {name.rpartition("/")[2] for name in named}
 
     def append(self, table: Any, *starts: int) -> list[str]:
         """Append a file of ten ids from each start on, all of g=0, and return their paths."""

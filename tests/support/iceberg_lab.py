@@ -7,10 +7,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.engine import IcebergEngine
-from actor.ports import RewriteOutcome, RewriteRequest
+from actor.ports import GroupOutcome, RewriteOutcome, RewriteRequest
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings, IcebergTable
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin, DataFile, PartitionKey, Snapshot
 from tests.contract.formats.worlds import access
 from tests.support.steering import Steering
@@ -86,12 +87,24 @@ class IcebergLab:
         return tuple(sorted(files, key=lambda file: file.path))
 
     def rewrite(
-        self, table: str, *groups: tuple[DataFile, ...], control: Any = None, may_copy: bool = True, **more: Any
+        self,
+        table: str,
+        *groups: tuple[DataFile, ...],
+        control: Any = None,
+        may_copy: bool = True,
+        full_bytes: int = 0,
+        **more: Any,
     ) -> RewriteOutcome:
-        made = tuple(FileGroup(files[0].partition, files, RewriteMode.FULL, **more) for files in groups)
+        """Rewrite groups, with more fields than these of each."""
+        made = tuple(FileGroup(files[0].partition, files, **{"mode": RewriteMode.FULL} | more) for files in groups)
         mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
-        request = RewriteRequest(self.location(table), made, mark, may_copy=may_copy)
+        request = RewriteRequest(self.location(table), made, mark, may_copy=may_copy, full_bytes=full_bytes)
         return self.engine.rewrite(request, control or Steering())
+
+    def rewrite_all(self, table: str, **more: Any) -> GroupOutcome:
+        """Rewrite all files of a table without partitions, and return how that ended."""
+        (end,) = self.rewrite(table, self.live(table, WHOLE_TABLE), **more).groups
+        return end
 
     def files_on_disk(self, table: str) -> set[str]:
         """Return the data and delete files of a table's folder, referred to or not."""

@@ -61,6 +61,10 @@ class RestLake:
         """Return for how many commits it is planned what happens to them."""
         return int(self._counts()["planned"])
 
+    def asked(self) -> int:
+        """Return how many requests clients have made."""
+        return self._counts()["asked"]
+
     def is_quiet(self) -> bool:
         """Whether no commit that was answered before it was made is still to be made."""
         return self._counts()["late"] == 0

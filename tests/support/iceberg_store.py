@@ -21,8 +21,8 @@ from shared.formats.iceberg.manifests import Entry
 from shared.formats.iceberg.metadata import TableHead, decode_head
 from shared.formats.iceberg.names import MAIN, VACUUM_KEY
 from shared.formats.iceberg.retention import Expiry
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin

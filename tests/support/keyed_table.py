@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from actor.ports import TableJob, TableJobOutcome
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions
 from shared.jobs.payload import DEDUPLICATE
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin

@@ -13,8 +13,8 @@ from actor.ports import TableJob, TableJobOutcome
 from actor.vacuum.steps import VacuumLimits
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.stored_file import StoredFile
 from shared.policy.policy import Policy

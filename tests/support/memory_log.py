@@ -8,7 +8,7 @@ from typing import Any
 from decider.formats.table_format import Deletion, HistoryEnd, RetainedHistory, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from shared.formats import delta
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.stats_sum import PartitionSums

@@ -23,18 +23,17 @@ from py4j.protocol import Py4JJavaError
 
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from actor.jvm.java import find_java
-from actor.jvm.log_stores import CONDITIONAL_PUT
 from actor.jvm.s3a import hadoop_settings
 from actor.jvm.scala import Scala
-from actor.jvm.spark import SparkSettings, build_session, stop_session
+from actor.jvm.spark import CONDITIONAL_PUT, SparkSettings, build_session, stop_session
 from actor.ports import RewriteRequest, TableJob
 from actor.proofread.proofreader import Proofreader, ProofreadSettings
 from services.actor.settings import ALLOW_S3
 from services.bootstrap import prepare
 from services.paths import ivy_dir, java_search
 from shared.errors import LakewrightError
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.paths.locations import hadoop_path

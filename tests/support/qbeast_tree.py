@@ -6,18 +6,20 @@ Its files carry the tags that the library writes, so that every reading starts w
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.errors import Conflict
 from shared.formats.qbeast.cubes import CubeSpace
+from shared.formats.qbeast.domains import count_domains, domains_of_index, lowered_weights, without_unrecorded
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import Iteration, Strategy
 from shared.formats.qbeast.revisions import decode_revisions
 from shared.formats.qbeast.rollup import rollup
+from shared.formats.qbeast.weights import weights_to_place_by
 from shared.partitions import WHOLE_TABLE
-from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
+from shared.table import DataFile, Snapshot, TableMetadata, TableProtocol
 
 SPACE = CubeSpace(2)
 _DEPTH = 12  # Beyond it two rows of these small tables are never in one cube.
@@ -54,7 +56,6 @@ class QbeastTree:
     version: int = 0
     rows: dict[str, list[Row]] = field(default_factory=dict)
     files: dict[str, DataFile] = field(default_factory=dict)
-    commits: list[Commit] = field(default_factory=list)
     _names: int = 0
 
     @property
@@ -83,6 +84,10 @@ class QbeastTree:
         """Append a file without tags, as a writer does that knows nothing of the index."""
         self._commit((), [self._file(list(rows), {})])
 
+    def unindex(self, path: str) -> None:
+        """Write the rows of a file again without tags, as a DELETE does that takes none of them."""
+        self._commit([path], [self._file(self.rows[path], {})])
+
     def drop(self, path: str) -> None:
         """Delete a file with its rows."""
         self._commit([path], [])
@@ -93,7 +98,20 @@ class QbeastTree:
             raise Conflict("an input is gone", kind="ConcurrentDeleteDeleteException")
         rows = [row for path in iteration.paths for row in self.rows[path]]
         is_new = iteration.strategy is Strategy.UNINDEXED
-        self._commit(iteration.paths, self._placed(rows, self._lowered(rows) if is_new else self._weights()))
+        known = weights_to_place_by(self.read().of_revision(1), SPACE)
+        self._commit(iteration.paths, self._placed(rows, self._recorded(rows) if is_new else known))
+
+    def _recorded(self, rows: Sequence[Row]) -> dict[str, int]:
+        """Return the weights by which files of other writers are indexed, as the product computes them."""
+        index = self.read()
+        revision, known = index.revisions.by_id[1], weights_to_place_by(index.of_revision(1), SPACE)
+        domains = count_domains(lambda levels: places(rows, levels), len(rows), revision)
+        present = index.of_revision(1)
+        ceilings = weights_to_place_by(present, SPACE, repairs=True)
+        weights = lowered_weights(domains, domains_of_index(present, SPACE), ceilings, revision)
+        while (recorded := without_unrecorded(weights, known, {_cube_of(row, weights) for row in rows})) != weights:
+            weights = recorded
+        return weights
 
     def _weights(self) -> dict[str, int]:
         weights: dict[str, int] = {}
@@ -120,7 +138,7 @@ class QbeastTree:
     def _placed(self, rows: Iterable[Row], weights: dict[str, int]) -> list[tuple[DataFile, list[Row]]]:
         cubes: defaultdict[str, list[Row]] = defaultdict(list)
         for row in rows:
-            cubes[next(c for c in _path(row) if row[0] <= weights.get(c, MAX_WEIGHT))].append(row)
+            cubes[_cube_of(row, weights)].append(row)
         groups: defaultdict[str, list[str]] = defaultdict(list)
         for cube, group in rollup({cube: len(some) for cube, some in cubes.items()}, SPACE, self.cube_size).items():
             groups[group].append(cube)
@@ -151,8 +169,19 @@ class QbeastTree:
         for file, rows in added:
             self.files[file.path], self.rows[file.path] = file, rows
         self.version += 1
-        gone = tuple(RemovedFile(path, size_bytes=1, partition=WHOLE_TABLE) for path in removed)
-        self.commits.append(Commit(self.version, 0, "WRITE", tuple(file for file, _ in added), gone))
+
+
+def places(rows: Iterable[Row], levels: Mapping[str, int]) -> Counter[str]:
+    """Count rows by a cube that they lie in: so many levels below the last of their path that is known."""
+    found = Counter[str]()
+    for _, place in rows:
+        known = max((len(cube) for cube in levels if place.startswith(cube)), default=0)
+        found[place[: known + levels.get(place[:known], 1)]] += 1
+    return found
+
+
+def _cube_of(row: Row, weights: Mapping[str, int]) -> str:
+    return next(cube for cube in _path(row) if row[0] <= weights.get(cube, MAX_WEIGHT))
 
 
 def _path(row: Row) -> Iterable[str]:

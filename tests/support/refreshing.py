@@ -2,8 +2,7 @@
 
 import asyncio
 
-from decider.background.refresh_workers import RefreshWorkers
-from decider.background.runner import run_periodically
+from decider.background.runner import PeriodicCall, Schedule, run_periodically
 from decider.events.refresh_queue import RefreshQueue
 from shared.table import TableRef
 from tests.support.time_limits import scaled
@@ -11,7 +10,8 @@ from tests.support.time_limits import scaled
 
 async def refreshing(refresh_queue: RefreshQueue) -> None:
     """Refresh what is queued until cancelled."""
-    await run_periodically(RefreshWorkers(refresh_queue), name="refresh_queue")
+    schedule = Schedule(0.0, "table_refresh_failed", workers=refresh_queue.workers)
+    await run_periodically(PeriodicCall(schedule, refresh_queue.refresh_next), name="refresh_queue")
 
 
 def in_time() -> asyncio.Timeout:

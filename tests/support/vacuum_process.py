@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from actor.vacuum.steps import VacuumLimits
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from tests.support.local_vacuum import LocalTable, run_locally
 
 SLOW = VacuumLimits(batch=5, files_per_s=50.0)

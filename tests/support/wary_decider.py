@@ -6,9 +6,9 @@ So tests that roll tables back need not wait for that minute.
 import os
 import sys
 
-from decider.tracking import followed_table
+from decider.tracking import table_context
 from services.decider.__main__ import main
 
 if __name__ == "__main__":
-    followed_table.TRUSTED_MS = 0
+    table_context.TRUSTED_MS = 0
     sys.exit(main(os.environ))

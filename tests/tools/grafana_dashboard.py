@@ -95,6 +95,12 @@ PANELS = (
         "none",
         (("{{currency}}", "max by (currency) (increase(lakewright_cost_total[1d]))"),),
     ),
+    Panel(
+        "Budgets",
+        "Share of each budget of a tenant or of the queue that is used.",
+        "percentunit",
+        (("{{scope}} {{name}} {{budget}}", "max by (scope, name, budget) (lakewright_budget_used_ratio)"),),
+    ),
     Panel("Jobs", "Jobs by state.", "short", (("{{state}}", "max by (state) (lakewright_jobs)"),)),
     Panel(
         "Oldest wait",

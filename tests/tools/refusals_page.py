@@ -108,6 +108,7 @@ STARTS_WORK = frozenset(
         ClusterReason.HALF_A_RUN,
         ClusterReason.MANY_NEW,
         IndexReason.ELIGIBLE,
+        IndexReason.NEW_FILES,
         ManifestReason.MANY,
     }
 )

@@ -18,7 +18,7 @@ from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.written_group import WrittenGroup
 from actor.ports import TableJobOutcome
 from shared.errors import Conflict
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.layout.cells.operations import CellSizes
 from shared.layout.cells.runs import CellRun, sizes_of_run
 from shared.layout.cells.tags import CELL_TAG

@@ -1,7 +1,7 @@
 """Writes a table's checkpoint where its writers do not, and cleans up its log; Delta's own code does both.
 
-Log cleanup is Delta's: it deletes commits older than `delta.logRetentionDuration` that a checkpoint covers, and none
-where `delta.enableExpiredLogCleanup` is false. Where the table's files are kept longer than that, no commit is deleted.
+Log cleanup is Delta's, to the hour: it deletes commits older than the log's retention that a checkpoint covers, and
+none where `delta.enableExpiredLogCleanup` is false.
 """
 
 from typing import Any
@@ -12,18 +12,8 @@ from actor.formats.delta.preflight import check_table
 from actor.not_wanted import SWITCHED_OFF
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.rewrite.checks import check_identity
-from shared.errors import InvalidInput
-from shared.formats.delta_vacuum_plan import retention_ms
-from shared.jobs.vacuum_options import VacuumOptions
-from shared.policy.parsers import interval
+from shared.formats.delta_vacuum_plan import log_retention_ms
 from shared.policy.properties import is_switched_off
-from shared.table import TableMetadata
-
-LOG_RETENTION = "delta.logRetentionDuration"
-"""Delta's property: how long commits are kept that a checkpoint covers."""
-
-DEFAULT_LOG_RETENTION_S = 30 * 86_400
-"""Delta's default of it."""
 
 
 class CheckpointJob:
@@ -49,24 +39,16 @@ class CheckpointJob:
             self._control.may_change()
             self._log.checkpoint(snapshot)
             figures["written"] = 1
-        if self._keeps_longer(shape.metadata):
+        newest = self._log.snapshot()
+        kept_ms = log_retention_ms(self._job.policy, self._log.shape(newest).metadata)
+        if kept_ms is None:
             return TableJobOutcome(version, shape.metadata, figures=figures, reason="the retention exceeds the log's")
         self._control.reached("cleaning")
         before = self._log_files()
         self._control.may_change()
-        self._log.delta_log.doLogCleanup(self._log.snapshot(), self._scala.none)
+        self._scala.checkpoint_file.cleanLog(self._log.delta_log, newest, kept_ms)
         figures["log_files_deleted"] = max(0, before - self._log_files())
         return TableJobOutcome(version, shape.metadata, figures=figures)
-
-    def _keeps_longer(self, metadata: TableMetadata) -> bool:
-        """Return whether files are kept longer than Delta keeps commits: without its commit no version can be read."""
-        spelled = metadata.configuration.get(LOG_RETENTION)
-        try:
-            kept_s = DEFAULT_LOG_RETENTION_S if spelled is None else interval(spelled)
-            # By the newest properties, as a vacuum computes it.
-            return retention_ms(self._job.policy, metadata, VacuumOptions()) > kept_s * 1000
-        except (ValueError, InvalidInput):
-            return True
 
     def _checkpoint_version(self, snapshot: Any) -> int:
         return int(snapshot.checkpointProvider().version())

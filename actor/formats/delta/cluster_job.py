@@ -28,7 +28,7 @@ from actor.rewrite.checks import require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
 from shared.errors import Conflict
 from shared.formats.delta import FORMAT
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import CUBE_TAG

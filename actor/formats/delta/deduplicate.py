@@ -41,7 +41,7 @@ from actor.rewrite.checks import check_identity, require_free_space, require_sin
 from actor.rewrite.commit import Committer
 from shared.errors import Conflict, RefusedFiles, Unsupported
 from shared.formats.delta_keys import find_problem
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import partition_key

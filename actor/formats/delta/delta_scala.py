@@ -89,6 +89,11 @@ class DeltaScala(Scala):
         return self.resolve(f"{_DELTA}.DeltaOperations$Delete")
 
     @property
+    def set_properties_operation(self) -> Any:
+        """Case class `DeltaOperations.SetTableProperties`."""
+        return self.resolve(f"{_DELTA}.DeltaOperations$SetTableProperties")
+
+    @property
     def delta_options(self) -> Any:
         """Class `DeltaOptions`, made of a Scala map and a session's configuration."""
         return self.resolve(f"{_DELTA}.DeltaOptions")

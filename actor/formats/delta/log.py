@@ -59,6 +59,7 @@ _log = structlog.get_logger(__name__)
 _MUST_BE_FRESH = False
 _NOT_STREAMING = False
 _NOT_RECURSIVE = False
+_IGNORES_DEFAULTS = False
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,17 @@ class TableLog:
         """Commit that a vacuum has deleted all that was due, as Delta's own does; returns the version."""
         operation = self._scala.vacuum_end(COMPLETED)
         return self._commit(self.transaction(), self._scala.seq(), operation, metrics)
+
+    def commit_properties(self, snapshot: Any, properties: Mapping[str, str]) -> int:
+        """Commit that properties are set, unless the metadata changed after this snapshot; returns the version.
+
+        Raises whatever Delta raises.
+        """
+        txn, metadata = self.transaction(snapshot), json.loads(self.shape(snapshot).metadata_json)["metaData"]
+        metadata["configuration"] = {**(metadata.get("configuration") or {}), **properties}
+        txn.updateMetadata(self._scala.metadata(json.dumps(metadata)), _IGNORES_DEFAULTS)
+        operation = self._scala.set_properties_operation(self._scala.map(dict(properties)))
+        return self._commit(txn, self._scala.seq(), operation, {})
 
     def commit_delete(
         self, txn: Any, actions: Any, condition: str, metrics: Mapping[str, int], compared_by: str = ""

@@ -20,8 +20,7 @@ from actor.ports import (
     TableJobOutcome,
 )
 from shared.table import PartitionKey
-from shared.unity.catalog import UnityCatalog
-from shared.unity.names import find_catalog
+from shared.unity.catalog import UnityCatalog, find_catalog
 
 
 class NamedTables:

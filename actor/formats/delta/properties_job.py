@@ -20,7 +20,7 @@ from actor.rewrite.checks import check_identity
 from actor.rewrite.model import Verdict
 from shared.errors import RetryableError
 from shared.formats.delta import FORMAT
-from shared.jobs.property_options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
+from shared.jobs.options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.locations import hadoop_path
 from shared.paths.sql_text import set_properties

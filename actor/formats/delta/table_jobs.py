@@ -1,7 +1,7 @@
 """Jobs on a Delta table as a whole, by kind: each runs in a session whose commits name the job."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from actor.formats.delta.actions import decode_metadata, decode_protocol
@@ -25,6 +25,7 @@ from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import check_identity
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import RetryableError
+from shared.formats.retention import reclaims
 from shared.jobs.payload import CHECKPOINT, CLUSTER, DEDUPLICATE, INDEX, SET_PROPERTIES, VACUUM
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary
@@ -100,7 +101,11 @@ class TableJobs:
 
         store = CheckedStore(self._scala, log, self._boundary)
         table = DeltaTableFiles(log, store, lambda snapshot: checked_metadata(job, snapshot), end=end)
-        return Vacuum(table, job, control, self._limits.vacuum).run()
+        done = Vacuum(table, job, control, self._limits.vacuum).run()
+        if not done.commits or not reclaims(done.metadata.configuration):
+            return done
+        cleaned = CheckpointJob(self._scala, log, replace(job, kind=CHECKPOINT), control).run()
+        return replace(done, figures={**done.figures, "log_files_deleted": cleaned.figures["log_files_deleted"]})
 
 
 class CheckedStore(TableStore):

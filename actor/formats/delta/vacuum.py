@@ -26,7 +26,7 @@ from shared.formats.delta_orphans import Kept, orphan_cutoff_ms
 from shared.formats.delta_references import FileReference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, added_since, in_order, settings_text
 from shared.formats.delta_vacuum_plan import VacuumInputs, VacuumPlan, plan_vacuum, retention_ms
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.stored_file import StoredFile
 from shared.table import TableMetadata

@@ -12,6 +12,7 @@ from actor.jvm.errors import first_lines, jvm_class_names
 from actor.rewrite.model import Verdict
 from shared.errors import Conflict, LakewrightError, RetryableError
 
+_DROPPED = "DeletesDroppedException"
 _UNAUTHORIZED = "NotAuthorizedException"
 _OTHER_THAN_PAGES = re.compile(r"\A(?!.*Unsupported encoding: )", re.DOTALL)
 _CATALOG = "check the credentials in LAKEWRIGHT_CATALOGS, and that they may write"
@@ -20,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     Rule(frozenset({"CommitStateUnknownException"})),
     Rule(frozenset({"ValidationException"}), verdict=Verdict.TAKEN),
     Rule(frozenset({"CommitFailedException", "AlreadyExistsException"}), verdict=Verdict.BUSY),
+    Rule(frozenset({_DROPPED}), verdict=Verdict.REFUSED),  # The next attempt would drop them, too.
     Rule(
         frozenset({"NoSuchTableException", "NoSuchNamespaceException", "NoSuchViewException"}),
         Meaning.MISSING,
@@ -88,7 +90,7 @@ def is_token_refused(error: BaseException) -> bool:
 def refused(error: BaseException, location: str) -> LakewrightError:
     """Return our error for a commit that was certainly not made: a Conflict where others were first."""
     found = classify(error)
-    if found in (Verdict.TAKEN, Verdict.BUSY):
+    if found in (Verdict.TAKEN, Verdict.BUSY) or _DROPPED in jvm_class_names(cause_of(error)):
         text = f"the rewrite of {location} was refused ({found}): {first_lines(cause_of(error))}; plan it again"
         return Conflict(text, kind=found)
     if is_token_refused(error):

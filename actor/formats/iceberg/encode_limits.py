@@ -1,5 +1,6 @@
 """Obstacles to decoding and encoding a group by Spark: asked before anything is written, and answered by name."""
 
+import re
 from collections.abc import Mapping
 
 from actor.formats.iceberg.group_footers import GroupFooters
@@ -68,6 +69,16 @@ def needs_row_reader(footers: GroupFooters) -> bool:
         for found in footers.found.values()
         for stored in found.fields.values()
     )
+
+
+_NOT_DESCRIBED = re.compile(r"TIMESTAMP\(MILLIS,.*|TIME\((MILLIS|NANOS),.*|INTEGER\((32|64),false\)")
+"""Forms of columns whose bounds in a footer Iceberg takes for microseconds or signed numbers, or fails at."""
+
+
+def can_be_described(footers: GroupFooters) -> bool:
+    """Return whether Iceberg reads bounds of joined files as they are meant; others would hide rows from filters."""
+    fields = (field for schema in footers.schemas.values() for top in schema.fields for field in top.each())
+    return not any(_NOT_DESCRIBED.fullmatch(field.logical) for field in fields)
 
 
 def is_read_rightly(kind: str, stored: ParquetField) -> bool:

@@ -90,6 +90,7 @@ class IcebergEngine(JvmEngine):
         proofreader: Proofreader | None = None,
     ) -> None:
         self._settings = settings or IcebergEngineSettings()
+        self._boundary = self._settings.boundary.for_literal_paths()
         self._scala = IcebergScala(spark)
         super().__init__(spark, self._scala, secrets=self._settings.secrets, proofreader=proofreader)
         self._classes = ParquetClasses()
@@ -109,7 +110,7 @@ class IcebergEngine(JvmEngine):
             _check(head, location, table_uuid)
             live = {} if head.current is None else table.inputs(head, head.current, partitions=(partition,))
             files = tuple(one.file for one in live.values())
-            self._settings.boundary.check_files(head.location, files)
+            self._boundary.check_files(head.location, files)
             return LivePartition(newest_position(head).version, head.metadata, head.protocol, files)
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
@@ -135,7 +136,7 @@ class IcebergEngine(JvmEngine):
                 _IcebergFiles(table, head),
                 StagedWriter(table, opened.session, copier, head, reader, opened.bound),
                 IcebergTarget(table, check, head, request.user_metadata, Comparisons(reader.check_places)),
-                given.boundary,
+                self._boundary,
                 given.rewrite,
             )
             return rewrite.run(request, control)
@@ -151,7 +152,7 @@ class IcebergEngine(JvmEngine):
                 return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
             if job.kind == SET_PROPERTIES:
                 return IcebergPropertiesJob(table, job, control, check).run()
-            store = JavaVacuumTable(self._scala, table, check, self._settings.boundary)
+            store = JavaVacuumTable(self._scala, table, check, self._boundary)
             return IcebergVacuum(store, job, control, self._settings.vacuum).run()
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:

@@ -194,8 +194,8 @@ class JavaTable:
         """Make a change in one snapshot, whose outputs get the sequence number of the snapshot `since`.
 
         So later deletes by value apply to them, too. The commit is refused if rows of an input were deleted by position
-        since the change was checked, or deletes of one were removed, or an input was. Raises NotAsked where it failed
-        before the catalog was asked.
+        since the change was checked, or deletes of one were removed, or an input was, or if Iceberg would drop deletes
+        by value that apply to the outputs. Raises NotAsked where it failed before the catalog was asked.
         """
         watch = self._scala.watched_commit(self._table)
         rewrite = watch.newRewrite(self._table)
@@ -203,7 +203,9 @@ class JavaTable:
         try:
             paths = [one.path for group in change.groups for one in group.live.inputs]
             watch.requireDeletes(change.checked_until, self._scala.java_list(paths))
-            self._build(rewrite, change, since, summary)
+            sequence = int(self._table.snapshot(since).sequenceNumber())
+            watch.requireLaterDeletes(sequence)
+            self._build(rewrite, change, sequence, summary)
             is_built = True
             rewrite.commit()
         except Exception as error:
@@ -211,9 +213,9 @@ class JavaTable:
                 raise NotAsked(f"{self.location}: the catalog was not asked for the commit") from error
             raise
 
-    def _build(self, rewrite: Any, change: Replacement, since: int, summary: Mapping[str, str]) -> None:
+    def _build(self, rewrite: Any, change: Replacement, sequence: int, summary: Mapping[str, str]) -> None:
         rewrite.validateFromSnapshot(change.checked_until)
-        rewrite.dataSequenceNumber(self._table.snapshot(since).sequenceNumber())
+        rewrite.dataSequenceNumber(sequence)
         for group in change.groups:
             self._of_inputs("remove", group.live.inputs, rewrite)
             for output in group.outputs:

@@ -11,7 +11,7 @@ from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.positions import newest_position
-from shared.jobs.property_options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
+from shared.jobs.options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
 
 
 class PropertiesTable(Protocol):

@@ -6,13 +6,14 @@ from typing import Any
 
 from actor.formats.iceberg.column_merge import merge_settings
 from actor.formats.iceberg.copy_choice import PARQUET, IcebergCandidate
+from actor.formats.iceberg.encode_limits import can_be_described
 from actor.formats.iceberg.group_footers import GroupFooters, read_group
 from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_choice import CopyCandidate, RowGroupCopier
-from actor.formats.parquet.copy_rules import LAYOUT_REASONS, CopyRule, NotCopied
+from actor.formats.parquet.copy_rules import LAYOUT_REASONS, CopyRule, EncodeReason, NotCopied
 from actor.formats.parquet.footer_summary import FooterSummary
 from shared.formats.iceberg.metadata import TableHead
 
@@ -75,7 +76,8 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
         candidate = candidate.with_footers(footers.files)
         reason = self.reason(candidate)
         if reason is None or reason in LAYOUT_REASONS:  # The files are alike: what the first of them holds, all do.
-            candidate = replace(candidate, mismatch=self._tasks.mismatch(inputs))
+            mismatch = self._tasks.mismatch(inputs) if can_be_described(footers) else EncodeReason.TYPE_WIDENING
+            candidate = replace(candidate, mismatch=mismatch)
             reason = self.reason(candidate)
         return candidate if reason is None else NotCopied(reason, candidate.files or ())
 

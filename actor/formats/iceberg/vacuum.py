@@ -47,7 +47,7 @@ from shared.formats.iceberg.vacuum_plan import (
 )
 from shared.formats.iceberg.walk import Bodies, Read
 from shared.formats.retention import retention_of_run_ms
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.stored_file import StoredFile
 

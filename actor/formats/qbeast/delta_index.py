@@ -1,20 +1,32 @@
 """A Delta table with an index, in the session of one job."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, json_array
+from actor.formats.delta.conflicts import classify, refused
 from actor.formats.delta.job_table import JobTable
-from actor.formats.qbeast.index_job import IndexRewrite
+from actor.formats.delta.superseded_rows import FILE, NAME, files_by_name
+from actor.formats.qbeast.index_table import FileRanges, IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter
-from actor.formats.qbeast.placed_rows import PlacedRows
+from actor.formats.qbeast.placed_rows import PlacedRows, mapped
+from actor.jvm.errors import first_line
+from actor.jvm.sessions import USER_METADATA, changed
+from actor.rewrite.model import Verdict
+from shared.errors import Conflict, RetryableError
+from shared.formats.qbeast.files import IndexFile
+from shared.formats.qbeast.next_revision import RangedColumn, ValueRange
+from shared.formats.qbeast.transformations import Coordinate
 from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.sql_text import quoted
 from shared.table import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaIndex:
-    """`actor.formats.qbeast.index_job.IndexTable` for one job."""
+    """`actor.formats.qbeast.index_table.IndexTable` for one job."""
 
     table: JobTable
 
@@ -25,7 +37,7 @@ class DeltaIndex:
     def rewrite(self, wanted: IndexRewrite, mark: CommitMetadata) -> tuple[int, Mapping[str, int]]:
         """Rewrite files that are live in the last snapshot; raises Conflict where others took one."""
         version, written = self.table.rewrite(
-            self._live(wanted),
+            self._live(wanted.files),
             lambda snapshot, tasks, proofs: IndexWriter(self.table.scala, snapshot, tasks, proofs, wanted),
             lambda _written: mark,
         )
@@ -36,11 +48,88 @@ class DeltaIndex:
 
         Raises RefusedFiles where rows are not in the blocks that the index says.
         """
-        table, live = self.table, self.table.group(self._live(wanted))
-        rows = table.log.frame(table.found, table.scala.adds(json_array(live.inputs)))
-        _, found = PlacedRows(table.scala, table.log, wanted).proved(rows, live.inputs)
+        table, inputs = self.table, self._live(wanted.files)
+        _, found = PlacedRows(table.scala, table.log, wanted).proved(self._frame(inputs), inputs)
         return sum(count.rows for count in found.values())
 
-    def _live(self, wanted: IndexRewrite) -> list[LoggedFile]:
-        paths = {file.path for file in wanted.files}
-        return [logged for logged in self.table.live if logged.file.path in paths]
+    def column_types(self) -> Mapping[str, str]:
+        """Return Delta's name of the type of each column in the last snapshot; of nested ones `none`."""
+        schema = json.loads(json.loads(self.table.shape.metadata_json)["metaData"]["schemaString"])
+        types = ((one["name"], one["type"]) for one in schema["fields"])
+        return {name: found if isinstance(found, str) else "none" for name, found in types}
+
+    def ranges(
+        self, files: Sequence[IndexFile], columns: Sequence[RangedColumn], zone: str
+    ) -> Mapping[str, FileRanges]:
+        """Return the least and greatest values of columns by the path of a file; zone: in which days begin."""
+        scala, inputs = self.table.scala, self._live(files)
+        rows = self._frame(inputs).selectExpr(scala.seq(["*", f"_metadata.file_name AS {FILE}"]))
+        functions = scala.resolve("org.apache.spark.sql.functions")
+        sums = [functions.expr(one) for place, column in enumerate(columns) for one in _sums(place, column)]
+        grouped = rows.withColumn(FILE, functions.expr(NAME)).groupBy(FILE, scala.seq())
+        found = grouped.agg(functions.expr("count(1) AS counted"), scala.seq(sums)).toJSON().collectAsList()
+        by_name = {one[FILE]: one for one in map(json.loads, found)}
+        names = files_by_name(inputs, self.table.log.location)
+        return {
+            logged.file.path: self._ranges_of(by_name[name], columns, zone) if name in by_name else None
+            for name, logged in names.items()
+        }
+
+    def _ranges_of(self, found: Mapping[str, Any], columns: Sequence[RangedColumn], zone: str) -> FileRanges:
+        ranges = {}
+        for place, column in enumerate(columns):
+            if found.get(f"outside{place}"):
+                return None
+            if f"low{place}" in found:
+                low, high = found[f"low{place}"], found[f"high{place}"]
+                if column.type == "DateDataType":
+                    low, high = self._midnight(low, zone)[0], self._midnight(high, zone)[1]
+                ranges[column.name] = ValueRange(low, high)
+        return ranges
+
+    def _midnight(self, day: int, zone: str) -> tuple[int, int]:
+        """Return the first and the last instant that is midnight of a day, in milliseconds."""
+        resolve = self.table.scala.resolve
+        found = resolve("java.time.LocalDate").ofEpochDay(day).atStartOfDay(resolve("java.time.ZoneId").of(zone))
+        first = int(found.toInstant().toEpochMilli())
+        return first, int(found.withLaterOffsetAtOverlap().toInstant().toEpochMilli())
+
+    def set_properties(self, properties: Mapping[str, str], mark: CommitMetadata) -> int:
+        """Set properties of the table as it is in the last snapshot; returns the version of the commit.
+
+        Raises Conflict where others changed its metadata since, RetryableError where the outcome is not known.
+        """
+        log, before = self.table.log, int(self.table.found.version())
+        try:
+            with changed(self.table.scala, log.session, {USER_METADATA: mark.encode()}):
+                return log.commit_properties(self.table.found, properties)
+        except Exception as error:
+            version = log.find_commit(mark.origin, since_version=before)
+            if version is not None:
+                return version
+            if classify(error) is not Verdict.UNKNOWN:
+                raise refused(error, log.location) from error
+            raise RetryableError(f"{log.location}: the log shows no new revision ({first_line(error)})") from error
+
+    def _frame(self, inputs: Sequence[LoggedFile]) -> Any:
+        table = self.table
+        return table.log.frame(table.found, table.scala.adds(json_array(table.group(inputs).inputs)))
+
+    def _live(self, files: Sequence[IndexFile]) -> list[LoggedFile]:
+        """Return files as the last snapshot has them; raises Conflict where one is gone."""
+        paths = {file.path for file in files}
+        found = [logged for logged in self.table.live if logged.file.path in paths]
+        if len(found) != len(paths):
+            raise Conflict(f"others removed files of {self.table.log.location}; they are chosen again", kind="Stale")
+        return found
+
+
+def _sums(place: int, column: RangedColumn) -> tuple[str, str, str]:
+    """Return the least and the greatest value of a column, times in milliseconds or days, and rows without a place."""
+    name, number = quoted(column.name), f"CAST({mapped(Coordinate('linear', column.name, column.type))} AS DOUBLE)"
+    ordered = {"DateDataType": f"unix_date({name})", "TimestampDataType": f"unix_millis({name})"}.get(column.type, name)
+    return (
+        f"min({ordered}) AS low{place}",
+        f"max({ordered}) AS high{place}",
+        f"count_if(isnan({number}) OR abs({number}) = DOUBLE('Infinity')) AS outside{place}",
+    )

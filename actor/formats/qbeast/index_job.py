@@ -3,78 +3,38 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from actor.formats.delta.preflight import check_table
+from actor.formats.qbeast.index_table import IndexRewrite, IndexTable
+from actor.formats.qbeast.new_files import NewFiles
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.rewrite.checks import check_identity
 from shared.errors import PermanentError, Unsupported
 from shared.formats.qbeast.batches import batches
-from shared.formats.qbeast.files import FileClass, IndexFile
+from shared.formats.qbeast.files import FileClass
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import (
     IndexOptions,
     Iteration,
     IterationEnd,
     OptimizationResult,
+    Strategy,
     run_iterations,
 )
 from shared.formats.qbeast.leveled import DEFAULT_BUDGET_BYTES
 from shared.formats.qbeast.names import LAST_REVISION
-from shared.formats.qbeast.options import read_options, without_indexing
-from shared.formats.qbeast.revisions import Revision
+from shared.formats.qbeast.options import read_options
 from shared.formats.qbeast.status import refusal
-from shared.formats.qbeast.transformations import Coordinate, coordinates, in_zone
-from shared.formats.qbeast.weights import CubeWeights, cube_weights
 from shared.index.stats import index_stats
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
+from shared.jobs.payload import SET_PROPERTIES
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary
 from shared.table import Snapshot
 
-
-@dataclass(frozen=True, slots=True)
-class IndexRewrite:
-    """Files of one revision to rewrite, and the rules by which their rows are placed.
-
-    weights: of all cubes of the revision.
-    """
-
-    revision: Revision
-    coordinates: tuple[Coordinate, ...]
-    weights: CubeWeights
-    files: tuple[IndexFile, ...]
-
-    @staticmethod
-    def of(snapshot: Snapshot, files: tuple[IndexFile, ...], zone: str) -> "IndexRewrite":
-        """Return the rewrite of files of one revision, live at a snapshot; raises RefusedFiles for unknown rules.
-
-        zone: in which days begin for the table's writers, empty where that is not known.
-        """
-        index = QbeastIndex.of_snapshot(snapshot)
-        (number,) = {file.revision for file in files}
-        rules = in_zone(coordinates(snapshot.metadata.configuration, number), zone)
-        return IndexRewrite(index.revisions.by_id[number], rules, cube_weights(index.of_revision(number)), files)
-
-
-class IndexTable(Protocol):
-    """One table with an index, as an engine reads and rewrites it."""
-
-    def snapshot(self) -> Snapshot:
-        """Return the newest version with all live files."""
-
-    def rewrite(self, wanted: IndexRewrite, mark: CommitMetadata) -> tuple[int, Mapping[str, int]]:
-        """Rewrite files that are live in the last snapshot; returns the version of the commit, and its figures.
-
-        Raises Conflict where others took one, RefusedFiles where rows are not in the blocks that the index says.
-        """
-
-    def verify(self, wanted: IndexRewrite) -> int:
-        """Count the rows of files that are live in the last snapshot; writes nothing.
-
-        Raises RefusedFiles where rows are not in the blocks that the index says.
-        """
+NOTHING_ELIGIBLE = "nothing in the index is eligible for a rewrite"
+NOT_INDEXED_AT_ALL = "no file of the table is indexed"
 
 
 @dataclass(slots=True)
@@ -91,6 +51,10 @@ class IndexJob:
     _commits: list[int] = field(default_factory=list)
     _figures: dict[str, int] = field(default_factory=dict)
     _not_wanted: str = ""
+    _new: NewFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._new = NewFiles(self.table, self.job.policy.index_zone)
 
     def run(self) -> TableJobOutcome:
         """Optimize until nothing is left, or the bytes of one job are used up.
@@ -102,19 +66,25 @@ class IndexJob:
         snapshot = self._checked()
         if IndexJobOptions.decode(self.job.options).only_verifies:
             return self._verified(snapshot)
-        options, left_out = self._options(snapshot)
-        result = run_iterations(self, options, self._must_stop)
-        return self._outcome(result, left_out)
+        result = run_iterations(self, self._options(snapshot), self._must_stop)
+        return self._outcome(result, NOTHING_ELIGIBLE)
 
     def read(self) -> QbeastIndex:
-        """Return the index at the newest version, which has been checked."""
-        return QbeastIndex.of_snapshot(self._checked())
+        """Return the index at the newest version, which has been checked, without files that cannot be indexed."""
+        snapshot = self._checked()
+        return QbeastIndex.of_snapshot(replace(snapshot, files=self._new.without_refused(snapshot.files)))
 
     def optimize(self, iteration: Iteration) -> None:
-        """Rewrite the files of an iteration in one commit."""
-        snapshot = self._known
+        """Rewrite the files of an iteration in one commit; before, in another, set the revision that they need."""
+        snapshot, files, zone = self._known, iteration.files, self.job.policy.index_zone
         self._rounds += 1
-        by_path = sorted(iteration.files, key=lambda file: file.path)
+        if iteration.strategy is Strategy.UNINDEXED:
+            files, properties = self._new.prepared(snapshot, files, self.clock_ms())
+            if not files:
+                return
+            if properties:
+                snapshot = self._with_properties(properties)
+        by_path = sorted(files, key=lambda file: file.path)
         mark = CommitMetadata(
             self.job.origin,
             round=self._rounds,
@@ -124,12 +94,22 @@ class IndexJob:
             index_selection=iteration.strategy.value,
             index_input=index_stats([[(block.cube, block.rows) for block in file.blocks] for file in by_path]),
         )
-        wanted = IndexRewrite.of(snapshot, iteration.files, self.job.policy.index_zone)
-        self.control.reached("optimizing")
-        self.control.may_change()
+        wanted = IndexRewrite.of(snapshot, files, zone)
+        self._begin("optimizing")
         version, figures = self.table.rewrite(wanted, mark)
         self._count(version, figures)
         self.control.reached("committed")
+
+    def _with_properties(self, properties: Mapping[str, str]) -> Snapshot:
+        """Set the properties of a revision, and return the version that has them; no file is changed by it."""
+        mark = CommitMetadata(self.job.origin, mode=SET_PROPERTIES, started_ms=self.clock_ms())
+        self._begin("describing")
+        self._commits.append(self.table.set_properties(properties, mark))
+        return self._checked()
+
+    def _begin(self, phase: str) -> None:
+        self.control.reached(phase)
+        self.control.may_change()
 
     def _checked(self) -> Snapshot:
         """Read the newest version; raises what forbids to touch it."""
@@ -154,19 +134,19 @@ class IndexJob:
         for number in revisions if asked.revision is None else [asked.revision]:
             for files in batches(index.of_revision(number), asked.budget_bytes or DEFAULT_BUDGET_BYTES):
                 if self.control.should_stop():
-                    return self._outcome(OptimizationResult((), IterationEnd.STOPPED), "")
+                    return self._outcome(OptimizationResult((), IterationEnd.STOPPED), NOT_INDEXED_AT_ALL)
                 rows = self.table.verify(IndexRewrite.of(snapshot, files, self.job.policy.index_zone))
                 blocks = sum(len(file.blocks) for file in files)
                 self._add({"files_verified": len(files), "blocks_verified": blocks, "rows_verified": rows})
-        return self._outcome(OptimizationResult((), IterationEnd.DONE), "no file of the table is indexed")
+        return self._outcome(OptimizationResult((), IterationEnd.DONE), NOT_INDEXED_AT_ALL)
 
     @property
     def _known(self) -> Snapshot:
         """The version that the present iteration was chosen from."""
         return self._checked() if self._snapshot is None else self._snapshot
 
-    def _options(self, snapshot: Snapshot) -> tuple[IndexOptions, str]:
-        """Return how the table is optimized, and a sentence about the files that stay as they are."""
+    def _options(self, snapshot: Snapshot) -> IndexOptions:
+        """Return how the table is optimized."""
         options, _ = read_options(snapshot.metadata.configuration)
         asked = IndexJobOptions.decode(self.job.options)
         options = replace(options, sample=self.job.policy.index_sample, whole_revision=asked.whole_revision)
@@ -174,7 +154,7 @@ class IndexJob:
             options = replace(options, revision=asked.revision)
         if asked.budget_bytes is not None:
             options = replace(options, budget_bytes=asked.budget_bytes)
-        return without_indexing(options, QbeastIndex.of_snapshot(snapshot))
+        return options
 
     def _must_stop(self) -> bool:
         """Return whether no further iteration begins: stop requested, run not wanted any more, or job's bytes used."""
@@ -193,7 +173,8 @@ class IndexJob:
             self._figures[name] = self._figures.get(name, 0) + count
         self.control.measured(self._figures)
 
-    def _outcome(self, result: OptimizationResult, left_out: str) -> TableJobOutcome:
+    def _outcome(self, result: OptimizationResult, idle: str) -> TableJobOutcome:
+        """Return what was done; `idle`: why, where nothing was."""
         snapshot, figures = self._known, dict[str, int](self._figures)
         if result.end is IterationEnd.NO_PROGRESS:
             raise PermanentError(
@@ -201,7 +182,9 @@ class IndexJob:
                 f"as they were. Versions {self._versions} are exact rewrites"
             )
         is_complete = result.end is IterationEnd.DONE or bool(self._not_wanted)
-        reason = self._not_wanted or ("" if figures else left_out or "nothing in the index is eligible for a rewrite")
+        if is_complete and not self._commits:
+            self._new.require_none_refused()
+        reason = self._not_wanted or ("" if figures else idle)
         return TableJobOutcome(snapshot.version, snapshot.metadata, tuple(self._commits), figures, is_complete, reason)
 
     @property

@@ -1,4 +1,4 @@
-"""Writes the rows of index files again: each into the cube that it belongs into, and small cubes into one file.
+"""Writes rows of an index again: each into the cube that it belongs into, and small cubes into one file.
 
 The rules are proved before and after. The rows of every block of the inputs are counted by them, and so are the rows of
 every block that was written; where a block has other rows than it says, nothing is committed.
@@ -17,7 +17,7 @@ from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.write import EncodingWriter, logical_rows
 from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.copy_rules import EncodeReason
-from actor.formats.qbeast.index_job import IndexRewrite
+from actor.formats.qbeast.index_table import IndexRewrite
 from actor.formats.qbeast.placed_rows import ADDED, CUBE, PlacedRows, name_of
 from actor.jvm.scala import jvm_session
 from shared.errors import Corrupt
@@ -53,14 +53,20 @@ class IndexWriter(EncodingWriter):
         return self._encode(live, {}, EncodeReason.ROW_ORDER)
 
     def _arranged(self, rows: Any, live: LiveGroup) -> Any:
-        """Return the rows by the cubes that they belong into, after the proof that the inputs' blocks have theirs."""
+        """Return the rows by the cubes that they belong into, after the proof that the inputs' blocks have theirs.
+
+        Rows of files that are not indexed are in no block, and lower the weights of cubes.
+        """
         wanted = self._wanted
-        placed, found = self._placed.proved(rows, live.inputs)
+        if wanted.added is None:
+            (placed, found), weights = self._placed.proved(rows, live.inputs), wanted.weights
+        else:
+            placed, found, weights = self._placed.added(rows, wanted.added)
         counts = rows_of_cubes(found)
-        self._planned = plan_outputs(counts, wanted.weights, wanted.revision)
+        self._planned = plan_outputs(counts, weights, wanted.revision)
         expected = logical_rows(live.inputs)
         total = sum(count.rows for count in counts.values()) if expected is None else expected
-        require_lawful(self._planned, wanted.weights, total, wanted.revision.space)
+        require_lawful(self._planned, weights, total, wanted.revision.space)
         numbered = [(block.cube, number) for number, blocks in enumerate(self._planned) for block in blocks]
         values = ", ".join(f"({literal(cube)}, {number})" for cube, number in numbered)
         known = f"SELECT * FROM VALUES {values} AS known({CUBE}, {_OUTPUT})"  # noqa: S608 - cubes are literals

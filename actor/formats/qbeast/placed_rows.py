@@ -5,17 +5,20 @@ counted by the rules; where a block has other rows than it says, its file is not
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.superseded_rows import FILE, NAME, files_by_name
-from actor.formats.qbeast.index_job import IndexRewrite
+from actor.formats.qbeast.index_table import AddedTo, IndexRewrite
 from shared.errors import RefusedFiles
-from shared.formats.qbeast.placement import BlocksByFile, RowCount, Rows, blocks_differ, rows_of_blocks
+from shared.formats.qbeast.cubes import ROOT
+from shared.formats.qbeast.domains import count_domains, lowered_weights, without_unrecorded
+from shared.formats.qbeast.placement import BlocksByFile, RowCount, Rows, blocks_differ, rows_of_blocks, rows_of_cubes
 from shared.formats.qbeast.transformations import Coordinate, encode_coordinates
+from shared.formats.qbeast.weights import CubeWeights
 from shared.paths.data_paths import file_name
 from shared.paths.sql_text import quoted
 from shared.refusals import RefusalReason
@@ -56,16 +59,40 @@ class PlacedRows:
 
     def of_files(self, rows: Any, blocks: BlocksByFile) -> Any:
         """Return rows with their weight, the block of their file that they are in, and the cube they belong into."""
+        by_file = {name: {block.cube: block.max_weight for block in some} for name, some in blocks.items()}
+        inside = self._named(self._located(rows), _BLOCK, "ofFiles", by_file)
+        return self._named(inside, CUBE, "ofIndex", {"": self._wanted.weights})
+
+    def added(self, rows: Any, to: AddedTo) -> tuple[Any, Rows, CubeWeights]:
+        """Return rows that are not indexed with their cubes, their number, and what cubes weigh with them.
+
+        Raises RefusedFiles where the rules cannot be followed.
+        """
+        wanted = self._wanted
+        self._require_columns(rows)
+        located = self._located(rows).withColumn(_BLOCK, self._functions.lit(ROOT))
+
+        def count(levels: Mapping[str, int]) -> dict[str, int]:
+            found = self.counted(self._named(located, CUBE, "ofPlaces", {"": levels}))
+            return {cube: one.rows for cube, one in rows_of_cubes(found).items()}
+
+        domains = count_domains(count, int(located.count()), wanted.revision)
+        weights = lowered_weights(domains, to.domains, to.ceilings, wanted.revision)
+        while True:  # Each time fewer cubes are lowered.
+            placed = self._named(located, CUBE, "ofIndex", {"": weights})
+            found = self.counted(placed)
+            recorded = without_unrecorded(weights, wanted.weights, rows_of_cubes(found))
+            if recorded == weights:
+                return placed, found, weights
+            weights = recorded
+
+    def _located(self, rows: Any) -> Any:
+        """Return rows with the name of their file, their weight, and the values that their place follows from."""
         rules, seq = self._wanted.coordinates, self._scala.seq
         names = ", ".join(quoted(one.column) for one in rules)
-        values = ", ".join(f"{_value(one)} AS c{place}" for place, one in enumerate(rules))
+        values = ", ".join(f"{mapped(one)} AS c{place}" for place, one in enumerate(rules))
         read = ("*", f"_metadata.file_name AS {FILE}", f"hash({names}) AS {_WEIGHT}", f"struct({values}) AS {_VALUES}")
-        by_file = {name: {block.cube: block.max_weight for block in some} for name, some in blocks.items()}
-        given = seq([self._functions.col(name) for name in (_VALUES, _WEIGHT, FILE)])
-        of_all = seq([self._functions.col(_VALUES), self._functions.col(_WEIGHT), self._functions.lit("")])
-        located = rows.selectExpr(seq(read)).withColumn(FILE, self._functions.expr(NAME))
-        inside = located.withColumn(_BLOCK, self._cube("ofFiles", by_file).apply(given))
-        return inside.withColumn(CUBE, self._cube("ofIndex", {"": dict(self._wanted.weights)}).apply(of_all))
+        return rows.selectExpr(seq(read)).withColumn(FILE, self._functions.expr(NAME))
 
     def counted(self, placed: Any) -> Rows:
         """Count rows that were placed."""
@@ -102,13 +129,17 @@ class PlacedRows:
             reason=RefusalReason.INDEX,
         )
 
-    def _cube(self, kind: str, weights: dict[str, dict[str, int]]) -> Any:
-        make = self._scala.resolve(f"io.lakewright.qbeast.QbeastCube.{kind}")
+    def _named(self, located: Any, column: str, kind: str, weights: Mapping[str, Mapping[str, int]]) -> Any:
+        """Add the name of a cube of each row; kind: which one, by `QbeastCube.java`."""
+        make, lit = self._scala.resolve(f"io.lakewright.qbeast.QbeastCube.{kind}"), self._functions.lit
         text = self._scala.resolve("org.apache.spark.sql.types.DataTypes").StringType
-        return self._functions.udf(make(encode_coordinates(self._wanted.coordinates), json.dumps(weights)), text)
+        cube = self._functions.udf(make(encode_coordinates(self._wanted.coordinates), json.dumps(weights)), text)
+        file = self._functions.col(FILE) if kind == "ofFiles" else lit("")
+        given = [self._functions.col(_VALUES), self._functions.col(_WEIGHT), file]
+        return located.withColumn(column, cube.apply(self._scala.seq(given)))
 
 
-def _value(one: Coordinate) -> str:
+def mapped(one: Coordinate) -> str:
     """Return the expression of the value to map: of instants the milliseconds, of days their number.
 
     Those from before 1900 the library's Java may map otherwise, so they have no place.

@@ -4,11 +4,11 @@ import structlog
 from fastapi import APIRouter, Response
 from pydantic import Field
 
+from decider.api.budget_view import budget_views
 from decider.api.dependencies import Http, Operations, Probes, Requests, Tables
 from decider.api.metrics import CONTENT_TYPE, MetricsSnapshot
 from decider.web.base_model import ResponseModel
-from decider.web.errors import ApiError
-from decider.web.problem_document import ProblemDocument
+from decider.web.errors import ApiError, ProblemDocument
 
 
 class Liveness(ResponseModel):
@@ -85,6 +85,7 @@ async def metrics(tables: Tables, requests: Requests, operations: Operations, ht
         tables=health.tables,
         refused=health.refused,
         refusing_partitions=health.refusing_partitions,
+        budgets=budget_views(health.budgets),
         sample=health.sample,
         jobs={str(state): count for state, count in health.depth.depth.items()},
         oldest_wait_s=health.depth.oldest_wait_ms / 1000,

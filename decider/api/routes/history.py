@@ -56,7 +56,7 @@ class BacklogProgress(ResponseModel):
     left_bytes: int = Field(description="Bytes still to be rewritten.")
     done_bytes: int = Field(description="Bytes that were rewritten or deleted.")
     bytes_per_h: float | None = Field(
-        description="Pace since its work began, at most over the last 24 hours; null if nothing was done in them."
+        description="Pace over the second half of its work, at most of the last 24 hours; null if nothing was done."
     )
     ends_at: datetime | None = Field(description="When it ends at this pace; null if it is done or nothing was done.")
 
@@ -99,10 +99,17 @@ def thinned(samples: Sequence[FleetSample]) -> Sequence[FleetSample]:
 
 
 def backlog_progress(today: Sequence[FleetSample], left: int, done: int, now_ms: int) -> BacklogProgress:
-    """Return how fast the backlog became smaller since its work began, and when it ends at this pace."""
-    start = next((one for one in today if one.backlog_bytes_done > today[0].backlog_bytes_done), None)
-    began = None if start is None else max((one for one in today if one.at_ms < start.at_ms), key=lambda one: one.at_ms)
-    per_ms = 0.0 if began is None else (done - began.backlog_bytes_done) / max(1, now_ms - began.at_ms)
+    """Return how fast the backlog becomes smaller, and when it ends at this pace.
+
+    The pace is that of the second half of the time since its work began: jobs that gain most for their bytes go first,
+    and with them more time passes for each byte than later on.
+    """
+    idle = [one for one in today if one.backlog_bytes_done == today[0].backlog_bytes_done]
+    per_ms = 0.0
+    if len(idle) < len(today):
+        half_ms = (idle[-1].at_ms + now_ms) // 2
+        began = next(one for one in reversed(today) if one.at_ms <= half_ms)
+        per_ms = (done - began.backlog_bytes_done) / max(1, now_ms - began.at_ms)
     return BacklogProgress(
         left_bytes=left,
         done_bytes=done,

@@ -20,7 +20,7 @@ from decider.web.errors import not_found
 from shared.partitions import partition_label
 from shared.prices import Prices
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
-from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome
+from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome, Scope
 from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionKey, TableId
 from shared.usage import Usage
@@ -31,7 +31,8 @@ class JobEvent(ResponseModel):
 
     at: datetime = Field(description="Time, by the Redis server's clock.")
     event: str = Field(
-        description="`enqueued`, `started`, `lease_expires`, `ready`, `window_opens`, `retry_due`, or a run's result."
+        description="`enqueued`, `started`, `lease_expires`, `ready`, `window_opens`, `budget_renewed`, `retry_due`, "
+        "or a run's result."
     )
     detail: str = Field(description="Details.")
 
@@ -66,8 +67,10 @@ class JobSummary(ResponseModel):
     finished_at: datetime | None = Field(description="End of the run.")
     retry_at: datetime | None = Field(description="When a delayed or quarantined job runs again; null for others.")
     may_start_at: datetime | None = Field(
-        description="When the work window opens that the job waits for; null if it waits for none."
+        description="When the work window opens, or the budget begins again, that the job waits for; null if it waits "
+        "for none."
     )
+    waits_for: str = Field(description="What the job waits for until then, and what to do; empty if for none.")
     result: str = Field(
         description="Result of the run: `done`, `fail`, `crashed`, `yield`, `cancelled` or `expired`; empty before its "
         "end."
@@ -298,6 +301,7 @@ def job_view(entry: JobView | RunRecord, prices: Prices | None = None) -> JobSum
         finished_at=moment(run.finished_ms) if run else None,
         retry_at=moment(live.ready_at_ms) if live else None,
         may_start_at=moment(live.opens_ms) if live else None,
+        waits_for=_waits_for(live.holder) if live else "",
         result=run.run_result if run else "",
         error=entry.error or "",
         predicted=_numbers(found.get("predicted")),
@@ -315,6 +319,19 @@ def _usage(found: object, prices: Prices | None) -> UsageView | None:
     return usage_view(Usage.decode(found), prices)
 
 
+def _waits_for(holder: str) -> str:
+    """Say what holds a job, as the queue names it (`JobView.holder`)."""
+    if holder in ("", "window"):
+        return "its table's work window" if holder else ""
+    scope, _, name = holder.lstrip("!?").partition("|")
+    budget = f"the budget of tenant {name}" if scope == Scope.TENANT else f"the budget of its {scope}"
+    if holder.startswith("!"):
+        return f"{budget}, which is too small for it even when nothing is used: raise it, or lower max-bytes-per-job"
+    if holder.startswith("?"):
+        return f"{budget}, whose currency has no prices: set LAKEWRIGHT_PRICES in it"
+    return budget
+
+
 def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent, ...]:
     """Return the timeline of a job, oldest first."""
     moments: dict[tuple[int, str], str] = {}
@@ -329,7 +346,8 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
         if live.lease_until_ms:
             moments[live.lease_until_ms, "lease_expires"] = "without a heartbeat by then, another actor takes over"
         if live.opens_ms:
-            moments[live.opens_ms, "window_opens"] = "until then it waits for its table's work window"
+            event = "window_opens" if live.holder == "window" else "budget_renewed"
+            moments[live.opens_ms, event] = f"until then it waits for {_waits_for(live.holder)}"
         elif live.ready_at_ms:
             is_retry = bool(live.error or live.attempts)
             event = "retry_due" if is_retry else "ready"

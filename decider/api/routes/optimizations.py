@@ -49,6 +49,7 @@ class RewriteView(ResponseModel):
     index_selection: str | None = Field(
         description="Of a rewrite of a Qbeast index, how its files were chosen: `leveled` or `sampling`; else null."
     )
+    revision_id: int | None = Field(description="Of such a rewrite, the revision of its outputs; else null.")
     write_id: str = Field(description="Id of the rewrite: job, claim token and round.")
     table_id: str = Field(description="Table id.")
     job: str = Field(description="Job id.")
@@ -118,6 +119,7 @@ def event_view(
         version=event.version,
         optimization_name=mark.mode,
         index_selection=mark.index_selection,
+        revision_id=event.revision_id,
         write_id=mark.write_id,
         table_id=table,
         job=mark.origin.job,

@@ -1,4 +1,4 @@
-"""The queue: depth, dispatch order, settings, weights, limits, pauses and the audit."""
+"""The queue: depth, dispatch order, settings, weights, limits, budgets, pauses and the audit."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
+from decider.api.budget_view import BudgetView, budget_views
 from decider.api.declared_tables import require_own_pause
 from decider.api.dependencies import Http, Queue, Tables
 from decider.api.openapi import failures
@@ -15,6 +16,8 @@ from decider.api.services import QueueServices, TableServices
 from decider.store.queue.occupancy import quota_occupation
 from decider.store.stored_values import moment
 from decider.web.base_model import RequestModel, ResponseModel, examples
+from shared.errors import InvalidInput
+from shared.policy import parsers
 from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.limits import MAX_FORESEEN
 from shared.queue.model import Scope
@@ -72,6 +75,7 @@ class QueueView(ResponseModel):
         "with enough work, above 1 where a scope is oversold; empty while `slots` is 0."
     )
     settings: dict[str, str] = Field(description="Weights, limits and pauses (`!` marks a paused tenant or table).")
+    budgets: tuple[BudgetView, ...] = Field(description="What the jobs of tenants and of the queue may use.")
     next: tuple[NextJobView, ...] = Field(description="Next claims in order, assuming no arrivals and no completions.")
 
 
@@ -83,13 +87,20 @@ class PauseRequest(RequestModel, json_schema_extra=examples(SCOPE)):
 
 
 class ShareRequest(RequestModel, json_schema_extra=examples(SCOPE | {"weight": 2.0})):
-    """Weight, limit or quota of a scope; omitted fields stay unchanged."""
+    """Weight, limit, quota or budget of a scope; omitted fields stay unchanged."""
 
-    scope: Literal["band", "tenant", "table"] = Field(description="Kind of scope.")
-    name: str = Field(max_length=300, description="Band 0 to 4, tenant, or table id.")
+    scope: Literal["queue", "band", "tenant", "table"] = Field(
+        description="Kind of scope; the queue has only a budget."
+    )
+    name: str = Field("", max_length=300, description="Band 0 to 4, tenant, or table id; empty for the queue.")
     weight: float | None = Field(None, description="Weight, 0.01 to 100; default 1.")
     limit: int | None = Field(None, ge=0, description="Maximum number of concurrent jobs; 0 removes the limit.")
     quota_percent: int | None = Field(None, ge=1, le=100, description="Maximum share of all slots, in percent.")
+    budget: str | None = Field(
+        None,
+        max_length=200,
+        description="What its jobs may use, such as `2 core-hours/day; 20 USD/month`; `none` removes the budget.",
+    )
 
 
 class AdminResult(ResponseModel):
@@ -197,6 +208,7 @@ async def _queue(tables: TableServices, queue: QueueServices, next_claims: int, 
             "tables": quotas[Scope.TABLE] if by_table else {},
         },
         settings=dict(await queue.admin.weights_and_limits()),
+        budgets=budget_views(await queue.admin.budgets()),
         next=tuple(map(_next, order)),
     )
 
@@ -217,9 +229,9 @@ async def change_settings(asked: QueueSettingsUpdate, queue: Queue) -> QueueSett
     return _settings(await queue.admin.settings())
 
 
-@router.put("/weights", summary="Set a weight, limit or quota", responses=failures(422))
+@router.put("/weights", summary="Set a weight, limit, quota or budget", responses=failures(422))
 async def set_weight(body: ShareRequest, queue: Queue) -> AdminResult:
-    """Set the weight of a band, tenant or table, or the maximum number of its concurrent jobs."""
+    """Set the weight of a band, tenant or table, the maximum number of its concurrent jobs, or what they may use."""
     level = Scope(body.scope)
     changes = []
     if body.weight is not None:
@@ -232,7 +244,15 @@ async def set_weight(body: ShareRequest, queue: Queue) -> AdminResult:
         await queue.admin.set_limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
         jobs = "job" if body.limit == 1 else "jobs"
         changes.append(f"at most {body.limit} concurrent {jobs}" if body.limit else "no limit")
-    return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(changes) or 'nothing changed'}.")
+    if body.budget is not None:
+        try:
+            budget = parsers.budgets(body.budget)
+        except ValueError as problem:
+            raise InvalidInput(f"budget {body.budget!r} cannot be used: {problem}", field="budget") from problem
+        await queue.admin.set_budget(level, body.name, budget or "")
+        changes.append(f"at most {budget}" if budget else "no budget")
+    named = f"{body.scope.capitalize()} {body.name}".strip()
+    return AdminResult(message=f"{named}: {', '.join(changes) or 'nothing changed'}.")
 
 
 @router.post("/pause", summary="Pause a scope", responses=failures(409, 422))

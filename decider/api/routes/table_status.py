@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from fastapi import APIRouter
 from pydantic import Field
 
+from decider.api.budget_view import BudgetView, budget_views
 from decider.api.dependencies import Http, KnownTable, Operations, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.policy_in_force import PolicyInForce, policy_view
@@ -118,6 +119,7 @@ class TableStatus(TableView):
     condition: TableCondition = Field(description=CONDITION)
     paused: bool = Field(description="Whether jobs of the table are not dispatched.")
     work_window: WorkWindowView | None = Field(description="When its jobs may start; null for any time.")
+    budgets: tuple[BudgetView, ...] = Field(description="What its jobs may use: its own, its tenant's, the queue's.")
     partitions: int = Field(description="Number of partitions with files.")
     eligible_partitions: int = Field(description="Number of partitions eligible for a rewrite.")
     layout: LayoutView = Field(description="File layout over all partitions.")
@@ -183,6 +185,7 @@ async def table_status(
         condition=row.condition(jobs),
         paused=await queue.admin.is_paused(Scope.TABLE, table.id),
         work_window=_window_view(await queue.admin.work_window(table.id), now_ms),
+        budgets=budget_views(await queue.admin.budgets(table)),
         partitions=summary.partitions,
         eligible_partitions=summary.eligible,
         layout=layout_view(summary.total, in_force.policy.size_levels, summary.excess),

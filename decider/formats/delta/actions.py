@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from decider.formats.delta.damage import LogFile
+from decider.formats.delta.damage import LogFile, parsed_lines, split_lines
 from decider.formats.delta.files import FileDecoder
-from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.metadata import decode_metadata, decode_protocol
-from decider.formats.delta.vacuum_mark import decode_vacuum
+from shared.formats.delta_vacuum import COMPLETED, VACUUM_END, vacuum_mark
+from shared.formats.delta_vacuum_plan import DEFAULT_RETENTION_S, RETENTION
 from shared.layout import commit_metadata
 from shared.layout.key_runs import DELETE
+from shared.policy.parsers import interval
 from shared.table import (
     CellReport,
     Commit,
@@ -27,7 +28,35 @@ from shared.table import (
     RemovedFile,
     TableMetadata,
     TableProtocol,
+    VacuumMark,
 )
+
+
+def decode_vacuum(info: object, timestamp_ms: int, metadata: TableMetadata | None) -> VacuumMark | None:
+    """Return what the vacuum that a commit ends has deleted, None for any other commit.
+
+    Spark and deltalake end one with the same operation, which does not name its retention, so the table's own is
+    assumed: if it was longer, the files that are left are found as orphans later; if shorter, a vacuum finds less.
+    """
+    if not isinstance(info, dict) or info.get("operation") != VACUUM_END:
+        return None
+    mark = vacuum_mark(info)
+    if mark is not None and mark.vacuumed_until_ms is not None:
+        return VacuumMark(mark.vacuumed_until_ms, bool(mark.vacuumed_orphans))
+    parameters = info.get("operationParameters")
+    status = parameters.get("status") if isinstance(parameters, dict) else None
+    if str(status).strip('"') != COMPLETED:
+        return None
+    return VacuumMark(timestamp_ms - _retention_s(metadata) * 1000)
+
+
+def _retention_s(metadata: TableMetadata | None) -> int:
+    spelled = None if metadata is None else metadata.configuration.get(RETENTION)
+    try:
+        return DEFAULT_RETENTION_S if spelled is None else interval(spelled)
+    except ValueError:
+        return DEFAULT_RETENTION_S
+
 
 _METADATA = b'"metaData"'
 

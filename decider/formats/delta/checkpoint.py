@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decider.formats.delta.checkpoint_limits import DecodedBytes
-from decider.formats.delta.damage import LogFile
+from decider.formats.delta.damage import LogFile, parsed_lines, split_lines
 from decider.formats.delta.files import FileDecoder
-from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.metadata import decode_metadata, decode_protocol
 from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
 

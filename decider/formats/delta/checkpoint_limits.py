@@ -4,8 +4,10 @@ A page becomes as many bytes as its header says, and one value of a dictionary m
 kilobytes fill any memory. The headers of all pages that are read are added up; beyond the limit, the part is damaged.
 """
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +15,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decider.formats.delta.parquet_footer import Chunk, ThriftReader, chunks
-from decider.storage.machine import memory_bytes
+
+_CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def memory_bytes(limits: tuple[Path, ...] = _CONTAINER_LIMITS) -> int:
+    """Return the memory of the machine, or of its container where that has less."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for file in limits:
+        text = file.read_text("ascii").strip() if file.is_file() else ""
+        if text.isdigit():
+            found = min(found, int(text))
+    return found
+
 
 MEMORY_SHARE = 2
 """A checkpoint may take half of the memory of the machine or container; the rest is for what becomes of it."""

@@ -5,17 +5,40 @@ where something is. The partition of a file is computed once for each spelling o
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from decider.formats.delta.damage import LogFile, shown
-from decider.formats.delta.row_counts import rows_in
 from shared.errors import InvalidInput
 from shared.formats.delta import sort_range
 from shared.layout.key_depth import KeyRange
 from shared.partitions import WHOLE_TABLE, partition_key
 from shared.paths.boundary import vector_leads_out
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile
+
+_ROWS_FIRST = re.compile(r'\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]', re.ASCII)
+"""The usual opening; eighteen digits are a number that surely fits into 64 bits."""
+
+
+def rows_in(stats: str) -> int | None:
+    """Return numRecords of a statistics text; None where it has none or cannot be read, for statistics are optional.
+
+    They are half of a commit's bytes, and every known writer puts numRecords first; otherwise the text is parsed.
+    """
+    first = _ROWS_FIRST.match(stats)
+    return int(first[1]) if first else _rows_anywhere(stats)
+
+
+def _rows_anywhere(stats: str) -> int | None:
+    """Parse the text: a column may be called numRecords as well, and only the outermost one counts rows."""
+    try:
+        parsed = json.loads(stats)
+    except (ValueError, RecursionError):
+        return None
+    rows = parsed.get("numRecords") if isinstance(parsed, dict) else None
+    return rows if type(rows) is int and rows >= 0 else None
+
 
 Action = Mapping[str, Any]
 """The object of one action as the JSON decoder returns it."""

@@ -4,15 +4,13 @@ from collections.abc import Mapping
 
 from decider.formats.delta.listing import LOG_DIRECTORY, read_listing
 from decider.formats.delta.log import DeltaLog
-from decider.formats.delta.named_table import NamedDeltaTable, NamedRewrites, TableName
+from decider.formats.delta.named_table import NamedDeltaTable, NamedRewrites, TableName, UnityTables
 from decider.formats.delta.rewrites import DeltaRewrites
 from decider.formats.delta.table import DeltaTable
-from decider.formats.delta.unity_tables import UnityTables
 from decider.formats.table_format import RewriteReader, StorageAccess, TableCatalog, TableReader
 from decider.storage.object_reads import ObjectReader
 from shared.formats import delta
-from shared.unity.catalog import UnityCatalog
-from shared.unity.names import find_catalog
+from shared.unity.catalog import UnityCatalog, find_catalog
 
 
 class DeltaFormat:

@@ -8,24 +8,63 @@ again. So the commits of one table are never applied to the state of another.
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
+from decider.formats.catalog_calls import CatalogCalls
 from decider.formats.delta.log import DeltaLog
 from decider.formats.delta.rewrites import DeltaRewrites
 from decider.formats.delta.table import DeltaTable
-from decider.formats.delta.unity_tables import UnityTables
 from decider.formats.forwarding import ForwardingReader
 from decider.formats.rewrites import RewritePage
 from decider.formats.table_format import (
     MAX_SCANNED,
+    CatalogFolder,
     StorageAccess,
 )
 from decider.storage.object_reads import ObjectReader, ReadKind
-from shared.errors import OtherTable, Unsupported
+from shared.errors import NoTable, OtherTable, Unsupported
 from shared.formats import delta
 from shared.layout.manifest_files import ManifestFiles
 from shared.paths.locations import catalog_name, is_under
 from shared.refusals import Refusal
 from shared.table import Commit, Position, TableMetadata, TableProtocol
-from shared.unity.table_info import UnityTable
+from shared.unity.catalog import UnityCatalog
+from shared.unity.table_info import NAME_PARTS, UnityTable
+
+
+class UnityTables:
+    """`decider.formats.table_format.TableCatalog` on a Unity catalog; one that does not answer delays no other."""
+
+    def __init__(self, catalog: UnityCatalog) -> None:
+        self._catalog = catalog
+        self._calls = CatalogCalls(catalog.name)
+
+    async def has_table(self, name: tuple[str, ...]) -> bool:
+        """Return whether there is a table of this name; raises Unsupported, with the reason, for one not served."""
+        if len(name) != NAME_PARTS:
+            return False
+        try:
+            await self.table(name)
+        except NoTable:
+            return False
+        return True
+
+    async def folder(self, namespace: tuple[str, ...]) -> CatalogFolder:
+        """Return what is right below a namespace: catalogs, schemas of a catalog, or Delta tables of a schema."""
+        try:
+            match namespace:
+                case ():
+                    return CatalogFolder(namespaces=await self._calls.run(self._catalog.catalogs))
+                case (catalog,):
+                    return CatalogFolder(namespaces=await self._calls.run(self._catalog.schemas, catalog))
+                case (catalog, schema):
+                    return CatalogFolder(tables=await self._calls.run(self._catalog.tables, catalog, schema))
+                case _:
+                    return CatalogFolder()
+        except NoTable:
+            return CatalogFolder()
+
+    async def table(self, name: tuple[str, ...]) -> UnityTable:
+        """Return the table of a full name; raises what `UnityCatalog.table` raises."""
+        return await self._calls.run(self._catalog.table, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from json import loads
 from typing import Any
 
 from decider.formats.delta.actions import commit_time_ms
-from decider.formats.delta.damage import LogFile, no_log
-from decider.formats.delta.lines import parsed_lines, split_lines
+from decider.formats.delta.damage import LogFile, no_log, parsed_lines, split_lines
+from decider.formats.delta.files import rows_in
 from decider.formats.delta.listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, read_listing
-from decider.formats.delta.row_counts import rows_in
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage
 from decider.formats.table_format import MAX_SCANNED
 from decider.storage.object_reads import ObjectReader
 from shared.formats.qbeast.files import tagged_blocks
+from shared.formats.qbeast.names import REVISION_TAG
 from shared.index.stats import IndexSideStats, index_stats
 from shared.layout import commit_metadata
 from shared.layout.commit_metadata import CommitMetadata
@@ -128,6 +128,7 @@ def decode_event(body: bytes, place: LogFile) -> Rewrite | None:
         outputs=replace(_stats(added, after, rows), index=_added_index(added)),
         deleted_rows=max(0, sum(map(_hidden, removed)) - sum(map(_hidden, added))),
         entropy_removed=None if before is None or after is None else before.shortfall - after.shortfall,
+        revision_id=_revision(added),
     )
 
 
@@ -177,6 +178,13 @@ def _added_index(added: Sequence[Mapping[str, Any]]) -> IndexSideStats | None:
     found = [tagged_blocks(file.get("tags")) for file in added]
     known = [[(block.cube, block.rows) for block in blocks] for blocks in found if blocks is not None]
     return index_stats(known) if known and len(known) == len(found) else None
+
+
+def _revision(added: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the revision that the tags of all added files name, None if they name none or several."""
+    named = {tags.get(REVISION_TAG) if isinstance(tags := file.get("tags"), dict) else None for file in added}
+    text = named.pop() if len(named) == 1 else None
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdecimal() else None
 
 
 def _rows(files: Sequence[Mapping[str, Any]]) -> int | None:

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any
 
 from decider.formats.delta.checkpoint import DAMAGE, CheckpointPart
-from decider.formats.delta.lines import split_lines
+from decider.formats.delta.damage import split_lines
 from decider.formats.delta.listing import LOG_DIRECTORY, commit_version
 from decider.formats.delta.log import DeltaLog
 from decider.formats.table_format import Deletion, VacuumPreview
@@ -22,7 +22,7 @@ from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit, in_order
 from shared.formats.delta_vacuum_plan import VacuumInputs, plan_vacuum, retention_ms, tombstone_retention_s
 from shared.formats.table_marks import left_out_note
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.policy.policy import Policy
 from shared.table import DataFile

@@ -9,7 +9,7 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.errors import InvalidInput
 from shared.formats import delta
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.policy.policy import Policy
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableMetadata, TableProtocol

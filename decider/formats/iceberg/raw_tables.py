@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from decider.storage.local_files import MAX_OBJECT_BYTES, check_size, read_chosen_file
 from shared.errors import Corrupt
 from shared.formats.iceberg.metadata import parse_metadata
-from shared.paths.locations import decoded_path, file_location
+from shared.paths.locations import decoded_path, literal_location
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -67,7 +67,7 @@ def read_raw(catalog: Any, path: str) -> RawTable:
     """
     io = catalog._load_file_io(location=path)  # noqa: SLF001 - the one place where pyiceberg joins both
     try:
-        body = read_file(io, path, file_location(path, path) or "")
+        body = read_file(io, path, literal_location(path, path) or "")
     except FileNotFoundError as missing:
         raise Corrupt(f"{path}, which the catalog names, is missing") from missing
     return RawTable(parse_metadata(body, path), path, io)

@@ -17,7 +17,7 @@ from shared.errors import Corrupt, NoTable, Unsupported
 from shared.formats.iceberg.head_cache import HeadCache
 from shared.formats.iceberg.metadata import TableHead, as_paimon, decode_head, may_be_of_paimon, parse_metadata
 from shared.formats.iceberg.names import PAIMON_SCHEMA
-from shared.paths.locations import decoded_path, file_location
+from shared.paths.locations import decoded_path, literal_location
 from shared.paths.stored_file import StoredFile
 from shared.whole_numbers import whole_number
 
@@ -76,7 +76,7 @@ class CatalogSource:
         self._name = name
         self._meter = access.meter
         self._folders = access.folders
-        self._boundary = access.boundary
+        self._boundary = None if access.boundary is None else access.boundary.for_literal_paths()
         self._threads = access.stores.threads
         self._io: FileIO | None = None
         self._places: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class CatalogSource:
             self._heads.put(self.location, identity, head)
         self._folders.note(self.location, head.records.path)
         named = (head.location, head.records.path.rpartition("/")[0])
-        places = (place for one in named if (place := file_location(self.location, one)))
+        places = (place for one in named if (place := literal_location(self.location, one)))
         self._places = () if self._boundary is None else self._boundary.real_folders(places)
         return await _with_marks(self, head)
 
@@ -110,7 +110,7 @@ class CatalogSource:
         if self._boundary is not None:
             for path in paths:
                 self._boundary.check_metadata(self.location, path, self._places)
-        places = [(path, file_location(self.location, path) or "") for path in paths]
+        places = [(path, literal_location(self.location, path) or "") for path in paths]
         if paths and all(place.startswith("file:") for _, place in places):
             return await self._threads.run(paths[0], self._read_all, places)
         return await asyncio.gather(*(self._read_one(*one) for one in places))
@@ -205,7 +205,7 @@ class FolderSource:
             raise Corrupt(f"{self.location}: metadata file {version} is missing")
         path, raw = found
         head = await asyncio.to_thread(lambda: decode_head(parse_metadata(raw, self.location), self.location, path))
-        if file_location(self.location, head.location) != self.location:
+        if literal_location(self.location, head.location) != self.location:
             raise Unsupported(
                 f"{self.location}: the metadata say that the table lies at {head.location}; tables that were copied or "
                 "moved are not read without a catalog",
@@ -243,7 +243,7 @@ class FolderSource:
         return {path for path in paths if self._key(path) in names}
 
     def _key(self, path: str) -> str:
-        place = file_location(self.location, path) or ""
+        place = literal_location(self.location, path) or ""
         root = self.location.rstrip("/") + "/"
         if not place.startswith(root):
             raise Unsupported(f"{self.location}: the metadata name {path}, outside of the table", field="path")

@@ -28,7 +28,7 @@ from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
 from shared.formats.iceberg.refusal import refusal
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
 from shared.paths.boundary import Boundary
 from shared.paths.locations import catalog_name
@@ -46,7 +46,7 @@ class IcebergTable:
     def __init__(self, source: MetadataSource, boundary: Boundary | None) -> None:
         self._source = source
         self._reader = EntryReader(source)
-        self._boundary = boundary
+        self._boundary = None if boundary is None else boundary.for_literal_paths()
         self.location = source.location
 
     async def changes(

@@ -27,7 +27,7 @@ from shared.formats.iceberg.vacuum_plan import (
 from shared.formats.iceberg.walk import Bodies, Read
 from shared.formats.retention import retention_of_run_ms
 from shared.formats.table_marks import left_out_note
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout import commit_metadata
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy

@@ -1,8 +1,9 @@
 """How much work waits: the seconds that the jobs of the queue are predicted to take one slot.
 
 A scaler starts and stops actors by this figure. So it counts what actors could run now, including jobs whose delay is
-over (a claim makes them ready, and without actors none claims), and what runs. It counts no jobs that are paused.
-Jobs of Lakewright's own archives count only beside others: its commits alone must not wake actors.
+over (a claim makes them ready, and without actors none claims), and what runs. It counts no jobs that are paused, or
+wait for a window or a budget. Jobs of Lakewright's own archives count only beside others: its commits alone must not
+wake actors.
 """
 
 from collections import defaultdict
@@ -123,22 +124,24 @@ async def read_backlog(queue: AsyncQueueExecutor, own_tables: Collection[str] = 
     return PredictedWork(ceil(jobs), ceil(work_s), running, duration) if is_wanted else PredictedWork(0, 0, 0, duration)
 
 
-_HELD_BY = ("band", "tenant", "table", "kind", "extent", "any_time")
+_HELD_BY = ("band", "tenant", "table", "kind", "extent", "any_time", "why", "opens")
 """Fields of a job by which it may be held."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Reasons that keep jobs from starting: pauses in the queue's configuration, and tables' work windows at a time."""
+    """Reasons that keep jobs from starting: pauses in the queue's configuration, windows and budgets at a time."""
 
     configured: Mapping[str, str]
     windows: Mapping[str, QueueWindow]
     now_ms: int
 
     def holds(self, job: Sequence[str]) -> bool:
-        """Return whether a job cannot start: its band, tenant, table, kind, extent, and 1 if it may at any time."""
-        band, tenant, table, kind, extent, any_time = job
+        """Return whether a job cannot start: its fields of `_HELD_BY`."""
+        band, tenant, table, kind, extent, any_time, why, opens = job
         if pausing_scope(self.configured, band, tenant, table) is not None:
+            return True
+        if why == "budget" and any_time != "1" and int(opens or 0) > self.now_ms:
             return True
         window = self.windows.get(table)
         return window is not None and any_time != "1" and window.holds(kind, int(extent or 0), self.now_ms)

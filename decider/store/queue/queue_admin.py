@@ -12,7 +12,9 @@ from decider.store.queue.occupancy import OldestWaits, SlotOccupancy, occupancy,
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.registry.operator_settings import OperatorSettings
+from decider.store.stored_values import milliseconds
 from decider.store.urgent_jobs import UrgentJobs
+from shared.policy.budgets import PRICES_FIELD, BudgetUse, budget_uses, encode_budgets
 from shared.policy.work_windows import QueueWindow
 from shared.queue import admin_commands, audit, commands, keys, queries
 from shared.queue.admin_commands import Preempted, Preemption, SlotLimit, SlotQuota
@@ -211,6 +213,32 @@ class QueueAdmin:
         await self._operator.begin()
         await self._queue.run(admin_commands.set_limit(self._name, scope, name, limit))
         await self._operator.record_limit(scope, name, limit)
+
+    @translate_redis_errors
+    async def budgets(self, table: TableRef | None = None) -> dict[str, tuple[BudgetUse, ...]]:
+        """Return budgets and their use by `<scope>|<name>`: of a table, its tenant and the queue, or of all tenants."""
+        redis, held = self._queue.redis, keys.budgets(self._name)
+        if table is None:
+            names = [name for one in await redis.hkeys(held) if not (name := text(one)).startswith(f"{Scope.TABLE}|")]
+        else:
+            names = [f"{Scope.TABLE}|{table.id}", f"{Scope.TENANT}|{table.tenant}", f"{Scope.QUEUE}|"]
+        async with redis.pipeline(transaction=False) as pipe:
+            pipe.hmget(held, PRICES_FIELD, *names)
+            pipe.hmget(keys.spent(self._name), PRICES_FIELD, *names)
+            pipe.time()
+            (prices, *found), (_, *spent), clock = await pipe.execute()
+        return {
+            name: budget_uses(text(budget), text(used or b""), text(prices or b""), milliseconds(clock))
+            for name, budget, used in zip(names, found, spent, strict=True)
+            if budget and name != PRICES_FIELD
+        }
+
+    async def set_budget(self, scope: Scope, name: str, budget: str) -> None:
+        """Set what the jobs of a queue, tenant or table may use; empty lifts it. Raises ValueError for another text."""
+        encoded = encode_budgets(budget)
+        await self._operator.begin()
+        await self._queue.run(admin_commands.set_budget(self._name, scope, name, encoded))
+        await self._operator.record_budget(scope, name, budget)
 
     async def pause(self, scope: Scope, name: str, *, paused: bool) -> None:
         """Stop dispatching jobs of a scope, or start again."""

@@ -1,4 +1,4 @@
-"""Settings of operators in a queue (pauses, limits, weights, settings) as entries that outlive the queue's Redis.
+"""Settings of operators in a queue (pauses, limits, weights, budgets, settings) as entries that outlive its Redis.
 
 The queue's own hash also holds what properties and deciders set, which they set again by themselves. Operators would
 not: a table that one of them paused would be rewritten after a loss of Redis.
@@ -13,6 +13,7 @@ from decider.store.redis.redis_errors import translate_redis_errors
 from decider.store.redis.watched_transaction import watched_transaction
 from decider.store.registry.merge_mark import RegistrySaver
 from decider.store.registry.registry_document import Entries, SavedEntry, newer
+from shared.policy.budgets import encode_budgets
 from shared.queue import admin_commands, commands, keys
 from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.command import Command
@@ -52,6 +53,10 @@ class OperatorSettings:
     async def record_limit(self, scope: Scope, name: str, limit: SlotLimit | SlotQuota | None) -> None:
         """Record a limit of concurrent jobs; None for none."""
         await self._record(f"limit|{scope}|{name}", lambda _: _encode_limit(limit))
+
+    async def record_budget(self, scope: Scope, name: str, budget: str) -> None:
+        """Record a budget as it was written; empty for none."""
+        await self._record(f"budget|{scope}|{name}", lambda _: budget or None)
 
     async def record_settings(self, settings: Mapping[str, int]) -> None:
         """Record changed settings of the queue."""
@@ -113,6 +118,8 @@ def _command(queue: str, field: str, value: Any) -> Command[Any]:
             return admin_commands.pause(queue, Scope(scope), name, paused=bool(value))
         case "weight":
             return admin_commands.set_weight(queue, Scope(scope), name, value)
+        case "budget":
+            return admin_commands.set_budget(queue, Scope(scope), name, encode_budgets(value or ""))
         case _:
             return admin_commands.set_limit(queue, Scope(scope), name, _decode_limit(value))
 

@@ -348,17 +348,20 @@ class TableIndex:
                 pipe.zrange(key, 0, MAX_JOBS - 1)
             pipe.hgetall(keys.config(name))
             pipe.hgetall(keys.work_windows(name))
+            pipe.zrange(keys.budget_waits(name), 0, -1, withscores=True)
             pipe.time()
-            *found, config, windows, clock = await pipe.execute()
+            *found, config, windows, waits, clock = await pipe.execute()
         queued, running, delayed, quarantined = (Counter(text(job).rsplit(".", 2)[0] for job in jobs) for jobs in found)
         paused = paused_tables({text(field): text(value) for field, value in config.items()})
         now_ms = milliseconds(clock)
         held = {text(table) for table, window in windows.items() if holds_all(text(window), now_ms)}
+        over_budget = {text(table) for table, until_ms in waits if until_ms > now_ms}
         jobs = {
             table: JobsByState(
                 *(queued[table], running[table], delayed[table], quarantined[table]),
                 is_paused=table in paused,
                 is_outside_window=table in held,
+                is_over_budget=table in over_budget,
             )
             for table in paused.union(queued, running, delayed, quarantined)
         }

@@ -26,6 +26,7 @@ class TableCondition(StrEnum):
     PAUSED = "paused"
     RUNNING = "running"
     OUTSIDE_WINDOW = "outside_window"
+    OVER_BUDGET = "over_budget"
     WAITING = "waiting"
     BACKING_OFF = "backing_off"
     NOT_DUE = "not_due"
@@ -53,7 +54,7 @@ class TableSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobsByState:
-    """Jobs of one table by state, and whether they are paused, or wait for the table's work window."""
+    """Jobs of one table by state, and whether they are paused, or wait for the table's work window or for a budget."""
 
     queued: int = 0
     running: int = 0
@@ -61,6 +62,7 @@ class JobsByState:
     quarantined: int = 0
     is_paused: bool = False
     is_outside_window: bool = False
+    is_over_budget: bool = False
 
     @property
     def waiting(self) -> int:
@@ -95,6 +97,7 @@ class TableRow:
             (TableCondition.PAUSED, jobs.is_paused),
             (TableCondition.RUNNING, jobs.running),
             (TableCondition.OUTSIDE_WINDOW, jobs.is_outside_window and (jobs.queued or jobs.delayed)),
+            (TableCondition.OVER_BUDGET, jobs.is_over_budget and jobs.delayed),
             (TableCondition.WAITING, jobs.queued),
             (TableCondition.BACKING_OFF, jobs.delayed),
             (TableCondition.NOT_DUE, summary.excess_ratio >= TOLERATED_EXCESS),

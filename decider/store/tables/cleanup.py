@@ -32,6 +32,7 @@ async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequ
         keys.counters(queue.name, table),
         keys.timers(queue.name, table),
         keys.measures(queue.name, table),
+        keys.rates(queue.name, table),
         keys.refusals(queue.name, table),
     )
     await queue.redis.hdel(keys.refusing_tables(queue.name), table)

@@ -1,4 +1,4 @@
-"""Sets weight, limit and work window of a table in the queue as soon as its policy changes them.
+"""Sets weight, limit, work window and budget of a table in the queue as soon as its policy changes them.
 
 What an operator set stays as it is while no property sets it: only what a property set is removed with it.
 """
@@ -11,6 +11,7 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
 from decider.store.redis.watched_transaction import watched_transaction
 from decider.store.stored_values import milliseconds
+from shared.policy.budgets import encode_budgets
 from shared.policy.policy import Policy
 from shared.policy.work_windows import HeldWork
 from shared.queue import admin_commands, keys
@@ -29,7 +30,7 @@ LEAST_WEIGHT, GREATEST_WEIGHT = Fraction(1, 100), Fraction(100)
 
 
 def queue_limits_of(in_force: EffectivePolicy) -> str:
-    """Return the queue limits of a policy, as `weight|limit`, or `weight|limit|window`; empty if it has none.
+    """Return the queue limits of a policy, as `weight|limit`, with window and budget if it has them; empty if none.
 
     A quota is a weight, too, unless a weight was set: where quotas promise more than there is, each table of a tenant
     gets the same part of its own.
@@ -42,9 +43,9 @@ def queue_limits_of(in_force: EffectivePolicy) -> str:
     limit = "" if policy.quota is None else str(policy.quota)
     if policy.max_concurrent_jobs is not None:
         limit = str(policy.max_concurrent_jobs)
-    if policy.work_window is not None:
-        return f"{weight}|{limit}|{HeldWork(policy.window_work, policy.work_window).as_limit}"
-    return f"{weight}|{limit}" if weight or limit else ""
+    window = HeldWork(policy.window_work, policy.work_window).as_limit if policy.work_window is not None else ""
+    found = (weight, limit, window, policy.budget or "")
+    return "|".join(found[: 4 if policy.budget else 3 if window else 2]) if any(found) else ""
 
 
 @translate_redis_errors
@@ -53,8 +54,9 @@ async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: 
 
     Which of them a property sets is stored before they are set, and deleted after they are removed.
     """
-    weight, limit, window = (*limits.split("|"), "", "")[:3]
-    asked = {name for name, value in (("weight", weight), ("limit", limit), ("window", window)) if value}
+    values = dict(zip(("weight", "limit", "window", "budget"), limits.split("|"), strict=False))
+    asked = {name for name, value in values.items() if value}
+    weight, limit, window = (values.get(name, "") for name in ("weight", "limit", "window"))
     ours = set(text(await queue.redis.hget(keys.owned_queue_limits(queue.name), table) or b"").split())
     if asked - ours:
         await _record_owned(queue, table, asked | ours)
@@ -68,6 +70,9 @@ async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: 
         now_ms = milliseconds(await queue.redis.time())
         held = HeldWork.of_limit(window).in_queue(now_ms) if window else ""
         await queue.run(admin_commands.set_window(queue.name, table, held))
+    if "budget" in asked | ours:
+        budget = encode_budgets(values.get("budget", ""))
+        await queue.run(admin_commands.set_budget(queue.name, Scope.TABLE, table, budget))
     if ours - asked:
         await _record_owned(queue, table, asked)
 

@@ -13,6 +13,7 @@ const TONES: Readonly<Record<string, string>> = {
   defer: 'warn',
   skip: 'plain',
   outside_window: 'warn',
+  over_budget: 'warn',
   backing_off: 'warn',
   delayed: 'warn',
   draining: 'warn',
@@ -36,6 +37,7 @@ const WORDS: Readonly<Record<string, string>> = {
   waiting: 'waiting for an actor',
   backing_off: 'retrying',
   outside_window: 'outside its window',
+  over_budget: 'over budget',
 };
 
 export function Badge({ state, title }: { state: string; title?: string }) {

@@ -89,6 +89,7 @@ def _summary(job: dict[str, Any]) -> dict[str, object]:
         "actor": job["actor"] or "-",
         "error": job["error"] or "-",
         "may start at (UTC)": at(job["may_start_at"]) if job["may_start_at"] else "-",
+        "waits for": job["waits_for"] or "-",
         "predicted": shown(job["predicted"]),
         "measured": shown(job["measured"]),
         "used": used(job["usage"]) if job["usage"] else "-",

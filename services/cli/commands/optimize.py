@@ -98,11 +98,14 @@ def by_name(setting: CliContext, table: str, body: dict[str, Any], *, wait: bool
     out = setting.output()
     with setting.api() as api:
         answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)
-        ended = follow(api, [job["id"] for job in answer["jobs"]]) if wait and not answer["paused"] else None
+        follows = wait and not answer["paused"]
+        if not out.as_json:
+            _show_answer(out, answer, body)
+            if follows and answer["jobs"] and not api.get("/v1/actors")["slots"]:
+                out.line("No actor takes jobs now, so they wait; `lakewright actor` starts one. Ctrl-C ends the wait.")
+        ended = follow(api, [job["id"] for job in answer["jobs"]]) if follows else None
     if out.as_json:
         out.raw(answer if ended is None else {**answer, "ended": [one.describe() for one in ended]})
-    else:
-        _show_answer(out, answer, body)
     if ended is not None:
         show_ended(out, ended)
     elif wait and answer["paused"]:

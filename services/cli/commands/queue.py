@@ -1,4 +1,4 @@
-"""`lakewright queue …`: queue depth, the next jobs and why; weights, limits, pauses, settings and the audit."""
+"""`lakewright queue …`: depth, the next jobs and why; weights, limits, budgets, pauses, settings and the audit."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ import typer
 
 from services.cli.cli_context import print_answer, show_message
 from services.cli.commands.queue_settings import COLUMNS, changes, rows
-from services.cli.render import Output, at, counted, duration
+from services.cli.render import Output, at, budget_use, counted, duration
 from shared.queue.limits import MAX_FORESEEN
 
 app = typer.Typer(no_args_is_help=True, help="Show and administer the queue.")
@@ -66,6 +66,18 @@ def set_weight(
     print_answer(context, lambda api: api.put("/v1/queue/weights", body), show_message)
 
 
+@app.command("budget")
+def set_budget(
+    context: typer.Context,
+    amount: Annotated[str, typer.Argument(help="Amounts, such as '2 core-hours/day; 20 USD/month', or none.")],
+    scope: Annotated[str, typer.Argument(help="Scope: queue, tenant or table.")] = "queue",
+    name: NameArgument = "",
+) -> None:
+    """Set what the jobs of the queue, a tenant or a table may use in a day or a month."""
+    body = {"scope": scope, "name": name, "budget": amount}
+    print_answer(context, lambda api: api.put("/v1/queue/weights", body), show_message)
+
+
 @app.command("pause")
 def pause(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
     """Stop dispatching jobs in this scope; running jobs continue."""
@@ -101,6 +113,10 @@ def _show_queue(out: Output, answer: Any) -> None:
     out.rows("Waiting", ("scope", "name", "jobs", "oldest wait", "slot share"), waiting)
     if shares := _shares(settings, answer["quota_occupation"], names):
         out.rows("Weights and limits", ("scope", "name", "weight", "limit", "of quota"), shares)
+    if budgets := answer["budgets"]:
+        out.rows(
+            "Budgets", ("scope", "name", "budget"), [(one["scope"], one["name"], budget_use(one)) for one in budgets]
+        )
     rows = [
         (
             names.get(one["table"], one["table"]),

@@ -20,7 +20,7 @@ from services.cli.render import Output, counted
 from services.cli.visible_console import VisibleConsole
 from services.decider.settings import decider_settings
 from shared.errors import LeaseLost, RefusedFiles
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.table import CommitOrigin
 

@@ -83,8 +83,8 @@ def partition_text(field: SpecField, value: Any) -> str | None:
 
 
 def _readable(field: SpecField, value: Any) -> str:
-    text = _TEXTS.get(field.transform) or _TEXTS.get(field.type) or _plain
-    return text(value)
+    is_bucket = field.transform.startswith("bucket[")  # A number, whatever the column is.
+    return _TEXTS.get(field.transform, _plain if is_bucket else _TEXTS.get(field.type, _plain))(value)
 
 
 def _year(value: Any) -> str:

@@ -46,6 +46,10 @@ class CubeSpace:
         """Return the cube that contains this one, None for the root."""
         return cube[: -self.symbols_per_level] if cube else None
 
+    def path(self, cube: str) -> list[str]:
+        """Return a cube and all cubes that contain it, the root last."""
+        return [cube[:end] for end in range(len(cube), -1, -self.symbols_per_level)]
+
 
 def cube_order(cube: str) -> CubeOrder:
     """Return what a cube is compared by; the library compares bits, not characters."""

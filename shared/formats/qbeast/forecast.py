@@ -8,9 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
-from shared.formats.qbeast.leveled import FIRST_GROUP_ONLY, IndexBudget, select_leveled
+from shared.formats.qbeast.leveled import FIRST_GROUP_ONLY, select_leveled
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.sampling import Worklist, select_sampling
@@ -38,7 +37,7 @@ def forecasts(
 def _leveled(files: Sequence[IndexFile], revision: Revision, budget_bytes: int) -> IndexForecast:
     model, steps = _Model.of(files, revision), list[ForecastStep]()
     while len(steps) < MAX_STEPS:
-        chosen = select_leveled(model.files.values(), revision.space, IndexBudget(budget_bytes)).files
+        chosen = select_leveled(model.files.values(), revision.space, budget_bytes).files
         if not chosen:
             return IndexForecast("leveled", budget_bytes, tuple(steps), is_complete=True)
         steps.append(model.rewrite(chosen))
@@ -81,7 +80,7 @@ class _Model:
         model = _Model(revision, found, cube_weights(found.values()))
         for file in found.values():
             for block in file.blocks:
-                for cube in _path(block.cube, revision.space):
+                for cube in revision.space.path(block.cube):
                     model.below[cube] += block.rows
         for cube in model.below:
             parent = revision.space.parent(cube)
@@ -153,14 +152,6 @@ class _Model:
     def _least(self, cube: str) -> int:
         parent = self.revision.space.parent(cube)
         return MIN_WEIGHT if parent is None else self.weights.get(parent, MIN_WEIGHT)
-
-
-def _path(cube: str, space: CubeSpace) -> Iterable[str]:
-    """Yield a cube and its ancestors."""
-    at: str | None = cube
-    while at is not None:
-        yield at
-        at = space.parent(at)
 
 
 def _whole_rows(rows: Mapping[str, float], total: int) -> Counter[str]:

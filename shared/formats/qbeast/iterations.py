@@ -14,7 +14,7 @@ from typing import Protocol
 from shared.errors import Conflict, InvalidInput
 from shared.formats.qbeast.files import Block, IndexFile
 from shared.formats.qbeast.index import QbeastIndex
-from shared.formats.qbeast.leveled import DEFAULT_BUDGET_BYTES, IndexBudget, select_leveled
+from shared.formats.qbeast.leveled import DEFAULT_BUDGET_BYTES, select_leveled
 from shared.formats.qbeast.names import NOT_INDEXED
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.sampling import Worklist, rows_read, select_sampling
@@ -150,7 +150,7 @@ def next_iteration(index: QbeastIndex, options: IndexOptions, worklist: Worklist
             if strategy is Strategy.REVISION:
                 found = _select_revision(files)
             elif strategy is Strategy.LEVELED:
-                found = select_leveled(files, revision.space, IndexBudget(options.budget_bytes)).files
+                found = select_leveled(files, revision.space, options.budget_bytes).files
             elif options.sample is not None:  # pragma: no branch - without a sample it is no strategy
                 known = Worklist() if worklist is None else worklist
                 found = select_sampling(files, revision, float(options.sample), options.sampling_bytes, known)

@@ -4,7 +4,7 @@ The groups of the lowest level are taken in order while their files fit. The fir
 selection: to skip it would rewrite a cube before its ancestors, and its rows once more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shared.formats.qbeast.cubes import CubeSpace
@@ -19,91 +19,43 @@ DEFAULT_BUDGET_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class IndexBudget:
-    """Bytes of one iteration: `bytes` is aimed at (0: the first group, whatever its size), `max_bytes` never exceeded.
-
-    A group that cannot shrink below `max_bytes` is blocked; None: no group is.
-    """
-
-    bytes: int = DEFAULT_BUDGET_BYTES
-    max_bytes: int | None = None
-
-    @property
-    def fitting(self) -> int | None:
-        """Bytes that a selection keeps to where it can, None for any."""
-        limits = [one for one in (self.bytes or None, self.max_bytes) if one is not None]
-        return min(limits, default=None)
-
-
-@dataclass(frozen=True, slots=True)
 class LeveledSelection:
-    """Files of one iteration, each once, in the order in which their groups come.
-
-    level: of all its groups, -1 where there are none. cubes: those that the groups merge. blocked: groups that exceed
-    the hard limit. is_oversized: even the least useful part of the first group is beyond the budget.
-    """
+    """Files of one iteration, each once, in the order in which their groups come; `cubes`: those that are merged."""
 
     files: tuple[IndexFile, ...] = ()
-    level: int = -1
     cubes: tuple[str, ...] = ()
-    blocked: tuple[BlockGroup, ...] = ()
-    is_oversized: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Paths of the files, spelled as in the log."""
         return tuple(file.path for file in self.files)
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of the files."""
-        return sum(file.size_bytes for file in self.files)
 
-    @property
-    def rows(self) -> int:
-        """Rows of the files."""
-        return sum(file.rows for file in self.files)
-
-
-def select_leveled(files: Iterable[IndexFile], space: CubeSpace, budget: IndexBudget) -> LeveledSelection:
+def select_leveled(files: Iterable[IndexFile], space: CubeSpace, budget_bytes: int) -> LeveledSelection:
     """Return the files of the next iteration; none where the revision is done.
 
-    `files` are all live files that are indexed under one revision, from one snapshot; the order does not matter.
+    `files` are all live files that are indexed under one revision, from one snapshot; the order does not matter. A
+    budget of 0 takes the first group, whatever its size.
     """
     groups = eligible_groups(files, space)
-    blocked = tuple(group for group in groups if _is_blocked(group, budget))
-    groups = [group for group in groups if group not in blocked]
     if not groups:
-        return LeveledSelection(blocked=blocked)
-    lead, fitting = groups[0], budget.fitting
-    if fitting is not None and lead.bytes > fitting:
-        part = _eligible_part(lead, fitting)
-        return LeveledSelection(part, lead.level, (lead.cube,), blocked, sum(f.size_bytes for f in part) > fitting)
-    if budget.bytes == FIRST_GROUP_ONLY:
-        return LeveledSelection(tuple(m.file for m in lead.members), lead.level, (lead.cube,), blocked)
-    return _accumulated([group for group in groups if group.level == lead.level], fitting, blocked)
-
-
-def _accumulated(
-    groups: Sequence[BlockGroup], fitting: int | None, blocked: tuple[BlockGroup, ...]
-) -> LeveledSelection:
+        return LeveledSelection()
+    lead = groups[0]
+    if budget_bytes == FIRST_GROUP_ONLY:
+        return LeveledSelection(tuple(member.file for member in lead.members), (lead.cube,))
+    if lead.bytes > budget_bytes:
+        return LeveledSelection(_eligible_part(lead, budget_bytes), (lead.cube,))
     chosen: dict[str, IndexFile] = {}
     cubes: list[str] = []
     total = 0
-    for group in groups:
-        more = {m.file.path: m.file for m in group.members if m.file.path not in chosen}
+    for group in (one for one in groups if one.level == lead.level):
+        more = {member.file.path: member.file for member in group.members if member.file.path not in chosen}
         total += sum(file.size_bytes for file in more.values())
-        if fitting is not None and total > fitting:
+        if total > budget_bytes:
             break
         chosen |= more
         cubes.append(group.cube)
-    return LeveledSelection(tuple(chosen.values()), groups[0].level, tuple(cubes), blocked)
-
-
-def _is_blocked(group: BlockGroup, budget: IndexBudget) -> bool:
-    if budget.max_bytes is None:
-        return False
-    return sum(file.size_bytes for file in _eligible_part(group, 0)) > budget.max_bytes
+    return LeveledSelection(tuple(chosen.values()), tuple(cubes))
 
 
 def _eligible_part(group: BlockGroup, fitting: int) -> tuple[IndexFile, ...]:

@@ -4,14 +4,10 @@ Its documents are of two generations, each with names of its own. Where both nam
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from shared.errors import InvalidInput
-from shared.formats.qbeast.files import FileClass
-from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions
-from shared.formats.qbeast.names import NOT_INDEXED
 from shared.policy.names import PREFIX, QBEAST, REVISION_REWRITE
 from shared.policy.parsers import Parser, boolean, integer, parse_size, sample_or_off
 from shared.policy.policy import PropertyIssue
@@ -77,22 +73,3 @@ def revision_issue(configuration: Mapping[str, str], reason: str) -> PropertyIss
     """Return the issue for the property that names the revision to optimize."""
     name = next(name for option, name, _ in _PARSERS if option == "revision" and name in configuration)
     return PropertyIssue(name, configuration[name], reason)
-
-
-def without_indexing(options: IndexOptions, index: QbeastIndex) -> tuple[IndexOptions, str]:
-    """Return the options without the indexing of files, and a sentence about the files that stay as they are.
-
-    Files of other writers are not indexed yet. Raises InvalidInput where nothing else was wanted.
-    """
-    waiting = len(index.of_class(FileClass.UNINDEXED)) if options.indexes_files else 0
-    sentence = f"{waiting} files are not indexed, and {_NO_INDEXING}" if waiting else ""
-    if options.revision == NOT_INDEXED:
-        raise InvalidInput(
-            f"revision 0 holds the files that are not indexed, and {_NO_INDEXING}",
-            field="revision",
-            allowed="a revision from 1 on",
-        )
-    return replace(options, indexes_files=False), sentence
-
-
-_NO_INDEXING = "files of other writers cannot be indexed here: append their rows with Qbeast's library again"

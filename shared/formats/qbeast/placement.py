@@ -123,9 +123,8 @@ def require_lawful(outputs: Sequence[Sequence[Block]], weights: CubeWeights, row
     if written != rows:
         raise Corrupt(f"the blocks of the outputs have {written} rows, their inputs {rows}")
     for block in blocks:
-        above = space.parent(block.cube)
-        while above is not None:
+        space.check(block.cube)
+        for above in space.path(block.cube)[1:]:
             limit = weights.get(above)
             if limit is not None and block.min_weight <= limit:
                 raise Corrupt(f"a row of weight {block.min_weight} in {block.cube!r} belongs into {above!r}")
-            above = space.parent(above)

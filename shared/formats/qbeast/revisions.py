@@ -33,7 +33,6 @@ class Revision:
     id: int
     desired_cube_size: int
     columns: tuple[IndexedColumn, ...]
-    created_ms: int = 0
 
     @property
     def space(self) -> CubeSpace:
@@ -70,12 +69,12 @@ def _revision(number: int, key: str, text: str) -> Revision:
     try:
         raw = json.loads(text)
         columns = tuple(_column(one) for one in raw["columnTransformers"])
-        size, created_ms = raw["desiredCubeSize"], raw.get("timestamp", 0)
+        size = raw["desiredCubeSize"]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
         raise Corrupt(f"{key} cannot be read as a revision: {problem!r}") from problem
-    if type(size) is not int or size < 1 or type(created_ms) is not int or not columns:
-        raise Corrupt(f"{key}: expected a positive desiredCubeSize, a timestamp in ms, and columnTransformers")
-    return Revision(number, size, columns, created_ms)
+    if type(size) is not int or size < 1 or not columns:
+        raise Corrupt(f"{key}: expected a positive desiredCubeSize, and columnTransformers")
+    return Revision(number, size, columns)
 
 
 def _column(raw: Mapping[str, Any]) -> IndexedColumn:

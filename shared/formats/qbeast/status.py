@@ -13,7 +13,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions, compacted_revision, next_iteration
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.names import LAST_REVISION, NOT_INDEXED
-from shared.formats.qbeast.options import read_options, revision_issue, without_indexing
+from shared.formats.qbeast.options import read_options, revision_issue
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.sampling import sample_of, sampling_batches
 from shared.index.status import (
@@ -52,7 +52,6 @@ def index_status(snapshot: Snapshot, query: IndexQuery) -> IndexStatus | None:
         options = replace(options, sample=query.optimized_sample)
     refused = refusal(snapshot, index)
     try:
-        options, _ = without_indexing(options, index)  # As the job does, so that no file is named that it leaves.
         rewrites = IndexRewrites() if refused is not None else _rewrites(index, options, query)
     except InvalidInput as problem:
         if query.revision is not None or problem.field != "revision":

@@ -111,6 +111,8 @@ def _linear(column: str, raw: Mapping[str, Any]) -> Coordinate:
     if not low < high:
         raise ValueError(f"{low} is not less than {high}")
     scale = 1.0 / (high - low)
+    if not 0 < scale < math.inf:
+        raise ValueError(f"from {low} to {high} is no length")
     return Coordinate("linear", column, kind, low, scale, null)
 
 

@@ -7,7 +7,8 @@ them down.
 
 from collections.abc import Iterable, Mapping
 
-from shared.formats.qbeast.files import MAX_WEIGHT, Block, IndexFile
+from shared.formats.qbeast.cubes import CubeSpace
+from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, IndexFile
 
 CubeWeights = Mapping[str, int]
 """Weight of each cube of a revision: the least of its live blocks."""
@@ -24,9 +25,32 @@ def cube_weights(files: Iterable[IndexFile]) -> dict[str, int]:
     return weights
 
 
+def weights_to_place_by(files: Iterable[IndexFile], space: CubeSpace, *, repairs: bool = False) -> dict[str, int]:
+    """Return the weight by which rows are placed into each cube; `files` are all live files of one revision.
+
+    Readers stop at a cube whose weight is enough for what they want. So a cube that has no live block, as a DELETE
+    leaves it, must not be written with a weight that live rows below do not exceed. repairs: the weight of no other
+    cube is higher either, where the removal of a block raised it.
+    """
+    files = tuple(files)
+    weights, below = cube_weights(files), dict[str, int]()
+    for block in (block for file in files for block in file.blocks):
+        for above in space.path(block.cube)[1:]:
+            below[above] = min(block.min_weight, below.get(above, MAX_WEIGHT))
+    for cube, least in below.items():
+        if repairs or cube not in weights:
+            weights[cube] = max(MIN_WEIGHT, min(weights.get(cube, MAX_WEIGHT), least - 1))
+    return weights
+
+
 def weight_of_fraction(fraction: float) -> int:
     """Return the weight below which a sample of this fraction takes rows; computed as the library does."""
     return int(fraction * _WEIGHT_RANGE - 2**31)
+
+
+def fraction_of_weight(weight: int) -> float:
+    """Return the share of all weights up to this one; computed as the library does."""
+    return (weight + 2**31) / _WEIGHT_RANGE
 
 
 def is_overhanging(block: Block, weights: CubeWeights) -> bool:

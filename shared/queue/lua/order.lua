@@ -144,7 +144,8 @@ local function serve()
   local job = id and call('HMGET', job_key(id), 'cost', 'first_ms', 'prio', 'kind', 'extent', 'any_time')
   if not id or not job[1] then return pass(leaf, tbl) end
   pop(key)
-  if start_of({table = tbl.name, kind = job[4], extent = job[5] or '0', any_time = job[6]}) then
+  local asked = {table = tbl.name, tenant = tenant.name, cost = job[1], kind = job[4], extent = job[5] or '0', any_time = job[6]}
+  if start_of(asked) then
     local has_more, next_rank = head_of(key)
     if not has_more then return pass(leaf, tbl) end
     tbl.tag = math.max(tbl.tag, next_rank)
@@ -165,6 +166,7 @@ local function serve()
     band.tag = root_time
     advance(children(ROOT), band, units(cost, tonumber(set[1] or 1)), more)
   end
+  reserve(asked, true)
   fly('tenant', tenant.name)
   fly('table', tbl.name)
   return row

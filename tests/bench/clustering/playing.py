@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import TableJob
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.cells.boxes import Box, Point
 from shared.layout.cells.counts import CellFiles

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
+from shutil import rmtree
 from typing import Any
 
 import pyarrow as pa
@@ -84,6 +85,7 @@ def play_case(spark: SparkSession, folder: Path, case: Case, asked: Any) -> Iter
             steps = partial(step, table, rows, Random(asked.seed + number))
             writer = Writer(steps, table.failures, asked.statements, asked.every)
             play(table, writer, rows, played, may_copy=case.may_copy)
+            rmtree(table.path)  # A gigabyte, and as much again.
         yield played
 
 

@@ -13,7 +13,7 @@ from tests.support.live_decider import LiveDecider, WrittenTable, decider_settin
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that trusts no table to be the one it was, and checks every table for drift at every look."""
-    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.tracking.table_context.TRUSTED_MS", -1)
     monkeypatch.setattr("decider.tracking.drift_check.DriftCheck._is_due", lambda *_: True)
     with LiveDecider(decider_settings(redis_url)) as live:
         yield live

@@ -5,8 +5,7 @@ from redis import Redis
 from structlog.testing import capture_logs
 
 from actor.outage_log import OutageLog
-from actor.queue_executor import TIMEOUT_S, address, connect
-from actor.redis_sentinel import SyncSentinelPool
+from actor.queue_executor import TIMEOUT_S, SyncSentinelPool, address, connect
 
 URL = "ann:p%40ss@one:1,two/lakewright/5?sentinel_password=other"
 

@@ -3,15 +3,14 @@
 import math
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from decider.events.table_hint import IgnoredReason
-from decider.formats.delta.metadata import REFUSED_FEATURES
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
-from decider.tracking.refresh import UNREADABLE
 from services.cli.commands.queue_settings import rows
 from shared.formats.delta import SAFE_FEATURES
 from shared.jobs.payload import RewriteKind
@@ -28,7 +27,7 @@ from shared.queue.settings import SETTINGS
 from shared.refusals import RefusalCode
 from shared.table import DataFile, TableId, TableRef
 from tests.support.property_samples import GOOD
-from tests.tools import job_states_page, settings_page
+from tests.tools import job_states_page, packages_page, settings_page
 from tests.tools.refusal_remedies import STARTED
 from tests.tools.refusals_page import (
     PAGE,
@@ -200,16 +199,6 @@ def test_the_page_names_each_safe_feature(name: str) -> None:
     assert f"`{name}`" in SECTION[SECTION.index("These table features are safe") :]
 
 
-@pytest.mark.parametrize("name", sorted({name.removesuffix("-preview") for name in REFUSED_FEATURES}))
-def test_the_page_names_each_feature_under_which_a_log_cannot_be_read(name: str) -> None:
-    assert f"`{name}" in SECTION
-
-
-@pytest.mark.parametrize("code", [*RefusalCode, UNREADABLE, Reason.REFUSED, Reason.CLUSTERED])
-def test_the_page_names_each_code(code: str) -> None:
-    assert f"`{code}`" in SECTION
-
-
 def test_the_page_is_what_the_rules_say() -> None:
     """`python -m tests.tools.refusals_page > docs/refusals.md` writes it."""
     assert PAGE.read_text() == page()
@@ -266,7 +255,8 @@ def test_no_service_reads_a_variable_that_the_page_leaves_out() -> None:
     assert read - set(re.findall(r"`(LAKEWRIGHT_[A-Z0-9_]+)`", settings_page.PAGE.read_text())) == set()
 
 
-def test_the_page_shows_the_table_and_the_diagram_of_the_code() -> None:
-    text = job_states_page.PAGE.read_text(encoding="utf-8")
-    shown = text[text.index(job_states_page.BEGIN) : text.index(job_states_page.END) + len(job_states_page.END)]
-    assert shown == job_states_page.rendered(), "run python -m tests.tools.job_states_page"
+@pytest.mark.parametrize("made", [job_states_page, packages_page], ids=lambda made: made.__name__)
+def test_the_page_shows_the_table_and_the_diagram_of_the_code(made: ModuleType) -> None:
+    text = made.PAGE.read_text(encoding="utf-8")
+    shown = text[text.index(made.BEGIN) : text.index(made.END) + len(made.END)]
+    assert shown == made.rendered(), f"run python -m {made.__name__}"

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import typer
 
+from decider.api.budget_view import BudgetView
 from decider.api.metrics import Metrics, MetricsSnapshot
 from decider.background.runner import TaskHealth
 from decider.background.tables_file_sync import TablesFileStatus
@@ -147,6 +148,7 @@ def _metrics() -> Iterator[tuple[str, str]]:
     empty[str(TablesFileStatus | None)] = TablesFileStatus("tables.yaml")
     empty[str(FleetSample | None)] = FleetSample(at_ms=1)
     empty[str(Prices | None)] = Prices()
+    empty[str(tuple[BudgetView, ...])] = ()
     empty[f"Mapping[str, {TaskHealth.__module__}.TaskHealth]"] = {}
     snapshot = MetricsSnapshot(**{one.name: empty[_typed(one.type)] for one in fields(MetricsSnapshot)})
     for line in Metrics().render(snapshot).decode().splitlines():

@@ -14,7 +14,7 @@ from decider.api.routes import what_if
 from decider.api.routes.stream import MAX_TABLES
 from decider.background.auto_analyze import MAX_COMMITS as ADVICE_COMMITS
 from decider.background.auto_analyze import MAX_FILES as ADVICE_FILES
-from decider.background.preemption import EVERY_S
+from decider.background.queue_upkeep import PREEMPTION_EVERY_S
 from decider.decide.calibration import MOST_READ_STEPS
 from decider.decide.company import WAIT_COMMITS
 from decider.events.refresh_queue import EVENTS_PER_SWEPT, FAILED_REFRESH, MAX_SWEPT
@@ -26,7 +26,7 @@ from decider.gateway.credentials import MAX_SECRETS
 from decider.gateway.rate_limit import BURST_S
 from decider.gateway.signatures import MAX_REMEMBERED
 from decider.optimize.on_demand import MAX_JOBS
-from decider.state.appended_sizes import MIN_COMMITS, WINDOW_COMMITS
+from decider.state.level_fit import MIN_COMMITS, WINDOW_COMMITS
 from decider.storage.local_files import MAX_OBJECT_BYTES
 from decider.storage.reading_threads import READ_DEADLINE_S
 from decider.storage.stores import MAX_RETRIES, RETRY_FOR_S
@@ -67,7 +67,7 @@ STATED = [
         f"in batches of {VacuumLimits().batch}, at most {VacuumLimits().files_per_s:.0f} files a second",
     ),
     ("docs/storage.md", f"up to {MAX_FILES_HERE:,} files is written in the driver"),
-    ("docs/queue.md", f"Every {WORDS[int(EVERY_S)]} seconds: if a job of a strict band"),
+    ("docs/queue.md", f"Every {WORDS[int(PREEMPTION_EVERY_S)]} seconds: if a job of a strict band"),
     ("docs/queue.md", f"has waited for {PREEMPT.max_wait_ms // 1000} s since it was ready"),
     (
         "docs/queue.md",

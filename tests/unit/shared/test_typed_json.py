@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from decider.decide.decision import TableSignals
-from decider.state.appended_sizes import AppendedFiles, AppendedSizes
 from decider.state.commit_counts import CommitCounts
 from decider.state.commit_pace import CommitPace
 from decider.state.contention import ActivityWindow, WriteContention
-from decider.state.level_fit import LevelFit
+from decider.state.level_fit import AppendedFiles, AppendedSizes, LevelFit
 from decider.state.table_summary import TableSummary
 from decider.store.registry.discovery_lease import DiscoveryProgress, DiscoveryState
 from decider.store.registry.manual_runs import ManualRunRecord
@@ -23,12 +22,8 @@ from decider.store.tables.advice_records import Advice, AdviceStatus, Analysis, 
 from decider.store.tables.table_state import TableState
 from shared.errors import InvalidInput
 from shared.index.signal import IndexSignal
-from shared.jobs.cluster_options import ClusterOptions
-from shared.jobs.deduplicate_options import DeduplicateOptions
-from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.options import ClusterOptions, DeduplicateOptions, IndexJobOptions, PropertyOptions, VacuumOptions
 from shared.jobs.payload import JobPayload, PredictedCost
-from shared.jobs.property_options import PropertyOptions
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.key_runs import KeyRuns

@@ -3,7 +3,6 @@ import type { JobSummary } from '../../api/schema';
 import { mayOperate } from '../../api/session';
 import { formatRoute } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
-import { MayStart } from '../../parts/may-start';
 import { Ago, Bytes, Count, Meter } from '../../parts/values';
 import { ErrorText } from '../../parts/error-text';
 import { JobActions } from './job-actions';
@@ -26,7 +25,12 @@ export function JobCards({ jobs, reload }: { jobs: readonly JobSummary[]; reload
             <Bytes value={job.predicted['bytes']} />
             {job.actor !== '' && <> · {job.actor}</>} · enqueued <Ago at={job.enqueued_at} />
             {job.attempts > 0 && <> · failed attempts: {job.attempts}</>}
-            <MayStart at={job.may_start_at} />
+            {job.waits_for !== '' && (
+              <>
+                {' '}
+                · waits for {job.waits_for}, <Ago at={job.may_start_at} />
+              </>
+            )}
           </div>
           {job.state === 'leased' && <Progress job={job} />}
           {job.error !== '' && <ErrorText text={job.error} />}

@@ -8,6 +8,7 @@ import { Action } from '../../parts/action';
 import { Badge } from '../../parts/badge';
 import { Card, Empty, Figure, Figures, Head, Loaded } from '../../parts/frame';
 import { Count } from '../../parts/values';
+import { Budgets } from './budgets';
 import { JobCards } from './job-cards';
 import { NextJobs } from './next-jobs';
 import { QueuedJobs } from './queued-jobs';
@@ -40,6 +41,7 @@ export function QueueView() {
             <Card title="Next" note="the order if nothing else arrives, and the reason for each position">
               <NextJobs queue={found} reload={queue.reload} />
             </Card>
+            <Budgets budgets={found.budgets} />
             <Tenants queue={found} reload={queue.reload} />
           </>
         )}

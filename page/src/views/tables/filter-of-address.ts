@@ -12,6 +12,7 @@ const CONDITIONS: readonly TableCondition[] = [
   'running',
   'waiting',
   'outside_window',
+  'over_budget',
   'backing_off',
   'not_due',
   'compact',

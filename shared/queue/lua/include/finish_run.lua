@@ -6,6 +6,7 @@
 -- include: count
 -- include: measure
 -- include: refusals
+-- include: budget
 
 -- args[first ..]: worker, nonce, id, token, result, actual cost in bytes, newest version planned on, result, error, refusals
 -- to remember of its partition ('-': unchanged), number of counters; then counter, increment · measure, increment. Returns
@@ -17,16 +18,19 @@ local function finish_run(args, first)
   if not job or job.state ~= 'leased' or job.token ~= token then return nil end
 
   reconcile_charge(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
+  local counters, at = tonumber(args[first + 10]), first + 11
+  local usage = read_usage(args, at, counters)
+  reconcile_budgets(job, usage)
   if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
   local outcome = end_run(id, job, run_result, seen_version)
   write_history(id, job, {run_result = run_result, outcome = outcome, worker = worker, cost = actual,
     result = args[first + 7], error = problem})
-  local counters, at = tonumber(args[first + 10]), first + 11
   -- A table that was unregistered during the run must get no new counters, because they would never be removed.
   local is_known = call('EXISTS', table_state_key(job.table)) == 1
   count(is_known and job.table or nil, args, at, counters)
   if is_known then
     measure(job.table, args, at + 2 * counters, (#args - at + 1) / 2 - counters)
+    if usage and run_result == 'done' then learn_usage(job, usage) end
     if args[first + 9] ~= '-' then set_refusals(job.table, job.partition, args[first + 9]) end
   end
   return outcome

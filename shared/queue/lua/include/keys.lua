@@ -1,7 +1,7 @@
 -- Every key of the queue, twin of keys.py with the same names in upper case or behind `_key`; nothing else
 -- builds a key.
 local P, CONFIG, VIRTUAL_TIMES, QUEUED, LEASES, DELAYED, QUARANTINED, DUE_TABLES, IN_FLIGHT, RUNS, EVENTS, ASIDE, CHANGED_TABLES
-local REFUSING_TABLES, WORK_WINDOWS
+local REFUSING_TABLES, WORK_WINDOWS, BUDGETS, SPENT, BUDGET_WAITS
 local ROOT = 'root'
 
 -- Builds the names again only if the last call served another queue.
@@ -12,6 +12,7 @@ local function name_keys(prefix)
   LEASES, DELAYED, QUARANTINED, DUE_TABLES = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
   IN_FLIGHT, RUNS, EVENTS, ASIDE, CHANGED_TABLES = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'aside', P .. 'moved'
   REFUSING_TABLES, WORK_WINDOWS = P .. 'refusing', P .. 'windows'
+  BUDGETS, SPENT, BUDGET_WAITS = P .. 'budgets', P .. 'spent', P .. 'budgetwaits'
 end
 
 local function job_key(id) return P .. 'j:' .. id end
@@ -30,6 +31,7 @@ local function partitions_key(tbl) return P .. 'partitions:' .. tbl end
 local function refusals_key(tbl) return P .. 'refusals:' .. tbl end
 local function ledger_key(tbl) return P .. 'led:' .. tbl end
 local function measures_key(tbl) return P .. 'meas:' .. tbl end
+local function rates_key(tbl) return P .. 'rates:' .. tbl end
 local function timers_key(tbl) return P .. 'due:' .. tbl end
 local function staged_partitions_key(name) return P .. 'new:' .. name end
 local function staged_timers_key(name) return P .. 'newdue:' .. name end

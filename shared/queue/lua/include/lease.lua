@@ -15,6 +15,7 @@ local function lease(job, worker, deadline, slot)
   local token = int(last_token)
   call('HSET', job_key(id), 'state', 'leased', 'token', token, 'worker', worker, 'started', now_ms)
   if job.closes then call('HSET', job_key(id), 'closes', job.closes) end
+  if job.reserved then call('HSET', job_key(id), 'reserved', job.reserved) end
   if slot then call('HSET', job_key(id), 'slot', slot) end
   call('ZADD', LEASES, deadline, id)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)

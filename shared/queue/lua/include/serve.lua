@@ -98,6 +98,7 @@ local function take_along(flow, taken, share, most)
     local opens, closes = start_of(job)
     if opens then break end
     job.closes = closes
+    reserve(job)
     taken[#taken + 1] = job
     ids[#ids + 1] = id
   end
@@ -123,7 +124,7 @@ end
 
 -- Takes the next job out of the queued index, and those that share its slot, charged by their estimated costs.
 -- Returns whether there was an entry, and the jobs with their ids. An entry without a queued job, a tenant or table at its
--- limit, a job outside of its work window, and one that needs another ability are skipped and leave the tree.
+-- limit, a job that its work window or a budget holds, and one that needs another ability are skipped and leave the tree.
 local function take_next(abilities, share)
   local band, band_tag, weighted_waits = next_band()
   if not band then return false end
@@ -149,9 +150,9 @@ local function take_next(abilities, share)
   end
   job.id, job.band, job.tenant, job.table = id, band, tenant, tbl
   call('ZREM', QUEUED, id)
-  local opens, closes = start_of(job)
+  local opens, closes, holder = start_of(job)
   if opens then
-    hold(id, job, opens)
+    hold(id, job, opens, holder)
     skip_first(band, tenant, tbl, rank)
     return pass_over(band)
   end
@@ -162,6 +163,7 @@ local function take_next(abilities, share)
     skip_first(band, tenant, tbl, rank)
     return pass_over(band)
   end
+  reserve(job)
   local taken = {job}
   if share.jobs > 1 and rank then
     take_along(flow, taken, share, math.min(of_tenant, of_table))

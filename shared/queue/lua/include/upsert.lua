@@ -74,7 +74,7 @@ local function merge_into_waiting(job, request)
   elseif state == 'delayed' and job.why == 'ability' and is_of_other_flow(job, merged) then
     -- It was set aside in its old flow; in the new one, an actor without the ability sets it aside again.
     state = 'queued'
-  elseif state == 'delayed' and job.why == 'window' and merged.any_time == '1' then
+  elseif state == 'delayed' and (job.why == 'window' or job.why == 'budget') and merged.any_time == '1' then
     state = 'queued'
   end
   local move = at or (state == 'queued' and (job.state ~= 'queued' or moved(job, merged)))

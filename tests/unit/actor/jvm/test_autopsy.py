@@ -9,7 +9,7 @@ import pytest
 
 from actor.jvm import autopsy
 from actor.jvm.autopsy import KEPT_CHARS, KEPT_LINES, Autopsy, JvmProcess, explain, redact, tail
-from services.actor.secrets import known_secrets
+from services.actor.__main__ import known_secrets
 from services.actor.settings import actor_settings
 from tests.support.waiting import until
 

@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.jvm import spark
 from actor.jvm.spark_options import CLUSTER_DEFAULTS, OWN, OWN_PREFIXES, parse_spark_options
-from services.actor.secrets import known_secrets
+from services.actor.__main__ import known_secrets
 from services.actor.settings import SPARK_OPTIONS, actor_settings
 from shared.errors import InvalidInput
 

@@ -14,11 +14,9 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 
-from actor.proofread.failures import CannotRead
-from actor.proofread.model import DeleteForm, Deletes, Field, FoundBy, ProofFile
-from actor.proofread.roaring import positions_of
+from actor.proofread.model import CannotRead, DeleteForm, Deletes, Field, FoundBy, ProofFile
 from actor.proofread.task import Answer, ReadEnding, Work
-from actor.proofread.vectors import read_vector
+from actor.proofread.vectors import positions_of, read_vector
 from tests.support.proofread_groups import group_of, read, stored
 
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

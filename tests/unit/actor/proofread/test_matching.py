@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 from duckdb.sqltypes import DuckDBPyType
 
-from actor.proofread.failures import CannotRead, ColumnsUnclear
 from actor.proofread.file_fields import FileField, _Entry, _field, _Group, read_schemas
 from actor.proofread.matching import match
-from actor.proofread.model import Field, FoundBy, Proof, Reading
+from actor.proofread.model import CannotRead, ColumnsUnclear, Field, FoundBy, Proof, Reading
 from tests.support.proofread_groups import stored
 
 A, B = Field("a", "int64", 1, mapped=("a", "alpha")), Field("b", "int64", 2)

@@ -13,10 +13,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from actor.proofread.failures import CannotRead
 from actor.proofread.hashing import MOST_NESTED_LISTS, column_hash
 from actor.proofread.matching import absent
-from actor.proofread.model import Field, FoundBy, ProofFile
+from actor.proofread.model import CannotRead, Field, FoundBy, ProofFile
 from actor.proofread.row_sums import portions_of, row_sum
 from actor.proofread.task import ReadEnding, Work
 from tests.support.proofread_groups import group_of, one_column, read, stored

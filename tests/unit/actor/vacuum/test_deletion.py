@@ -11,8 +11,8 @@ from actor.ports import TableJob
 from actor.vacuum.deletion import FIGURES, BatchDeletion, DueFile, PresentFile
 from actor.vacuum.steps import DeletionPace, VacuumLimits, VacuumStopped, as_of_ms, switched_off
 from shared.errors import LeaseLost
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.policy.policy import Policy
 from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin, TableMetadata

@@ -126,11 +126,12 @@ def sample(minute: int, done: int = 0) -> FleetSample:
     return FleetSample(60_000 * minute, backlog_bytes_done=done)
 
 
-def test_the_pace_of_the_backlog_is_that_since_its_work_began() -> None:
-    today = [sample(0), sample(1), sample(2, 10), sample(3, 30)]
-    found = backlog_progress(today, left=60, done=40, now_ms=60_000 * 5)
-    assert (found.left_bytes, found.done_bytes, found.bytes_per_h) == (60, 40, 600)
-    assert found.ends_at == datetime.fromtimestamp(60 * (5 + 6), UTC)
+def test_the_pace_of_the_backlog_is_that_of_the_second_half_of_its_work() -> None:
+    today = [sample(0), sample(1), sample(2, 10), sample(3, 20), sample(4, 50)]
+    found = backlog_progress(today, left=60, done=80, now_ms=60_000 * 5)
+    assert (found.left_bytes, found.done_bytes, found.bytes_per_h) == (60, 80, 60 * 30)
+    assert found.ends_at == datetime.fromtimestamp(60 * (5 + 2), UTC)
+    assert backlog_progress(today, left=60, done=50, now_ms=60_000 * 9).ends_at is None, "its work has stopped"
     for nothing in ([], [sample(0)], [sample(0, 40), sample(1, 40)]):
         found = backlog_progress(nothing, left=60, done=40, now_ms=60_000)
         assert (found.bytes_per_h, found.ends_at) == (None, None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decider.background.kafka_consumer import KafkaConsumer
+from decider.background.event_consumers import KafkaConsumer
 from decider.events.kafka_topics import KafkaMessage, Partition
 from decider.events.message_handler import Message, MessageResult
 from shared.errors import RetryableError

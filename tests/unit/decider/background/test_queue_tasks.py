@@ -9,13 +9,11 @@ from typing import Any, cast
 import pytest
 
 from decider.background.applied_advice import CANCELLED_WAITING, ENDED_WITHOUT, after_cancel, after_run
-from decider.background.preemption import JobPreemption
-from decider.background.queue_audit import QueueAudit
-from decider.background.redis_upkeep import AofRewrite, LibraryCleanup
-from decider.background.runner import BackgroundTasks
-from decider.background.slot_count import SlotCount
+from decider.background.queue_upkeep import AofRewrite, JobPreemption, LibraryCleanup, SlotCount
+from decider.background.runner import BackgroundTasks, PeriodicCall
 from decider.store.queue.queue_admin import QueueAdmin
 from decider.store.tables.advice_records import Advice, AdviceStatus, Evidence, ReplayedCost
+from services.decider.build_background import AUDIT
 from shared.errors import RetryableError
 from shared.queue.admin_commands import Preempted, Preemption
 from shared.queue.model import JobId
@@ -72,7 +70,7 @@ async def test_a_redis_that_is_away_ends_no_duty() -> None:
     admin: Any = FakeAdmin()
     tasks: dict[str, Any] = {
         "preemption": JobPreemption(admin),
-        "queue_audit": QueueAudit(admin),
+        "queue_audit": PeriodicCall(AUDIT, admin.audit),
         "slot_count": SlotCount(admin, admin.slots),
         "aof_rewrite": AofRewrite(admin),
         "library_cleanup": LibraryCleanup(admin),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.background import sweep as sweep_module
+from decider.background import table_refreshes
 from decider.background.runner import run_periodically
-from decider.background.sweep import BURST_S, SPREAD, Sweep
+from decider.background.table_refreshes import BURST_S, SPREAD, Sweep
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.registry.table_registry import TableRegistry
 from shared.errors import RetryableError
@@ -121,7 +121,7 @@ class _AwayAtFirst:
 
 
 def test_the_sweep_waits_for_a_redis_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep_module, "RETRY_S", 0.001)
+    monkeypatch.setattr(table_refreshes, "RETRY_S", 0.001)
     registry = _AwayAtFirst()
 
     async def work() -> None:

@@ -14,7 +14,7 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.context import DecisionContext
 from decider.decide.decision import DecisionKind, TableSignals, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate, evaluate_each, not_for_format
-from decider.decide.index import INDEX_ACTION, SAMPLING, IndexReason
+from decider.decide.index import INDEX_ACTION, IndexReason
 from decider.decide.job_request import job_request
 from decider.decide.signals_text import describe
 from decider.decide.sorting import SORTING, predict
@@ -24,7 +24,7 @@ from shared.formats.qbeast.iterations import Strategy
 from shared.formats.qbeast.status import index_status
 from shared.index.signal import IndexSignal
 from shared.index.status import IndexQuery
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import COMPACT, SORT, JobPayload, RewriteKind
 from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
@@ -206,11 +206,18 @@ def test_a_job_is_proposed_where_files_are_eligible_and_is_charged_with_their_by
     assert (found.prediction.files_replaced, found.prediction.bytes) == (4, 4_000)
 
 
-def test_files_that_samples_read_too_much_of_are_a_reason_of_their_own() -> None:
-    found = INDEX_ACTION.evaluate(index_signals(replace(INDEX_DUE, next_strategy=SAMPLING)), INDEXED, 0)
-    assert found.reason is IndexReason.SAMPLE
+@pytest.mark.parametrize(
+    ("strategy", "reason"),
+    [
+        (Strategy.SAMPLING, IndexReason.SAMPLE),
+        (Strategy.UNINDEXED, IndexReason.NEW_FILES),
+        (Strategy.LEVELED, IndexReason.ELIGIBLE),
+    ],
+)
+def test_how_the_files_of_an_index_were_chosen_is_the_reason(strategy: Strategy, reason: IndexReason) -> None:
+    found = INDEX_ACTION.evaluate(index_signals(replace(INDEX_DUE, next_strategy=strategy.value)), INDEXED, 0)
+    assert found.reason is reason
     assert found.prediction is not None
-    assert Strategy.SAMPLING.value == SAMPLING
 
 
 def test_nothing_is_proposed_without_eligible_files_without_an_index_and_against_a_refusal() -> None:
@@ -243,7 +250,7 @@ def test_an_index_that_is_not_switched_on_is_left_alone_unless_a_person_requests
     assert asked.reason is Reason.REQUESTED
 
 
-def test_the_signal_of_an_index_names_what_can_be_rewritten_and_not_what_no_release_can() -> None:
+def test_the_signal_of_an_index_names_what_is_rewritten_next_and_how_it_was_chosen() -> None:
     tree = QbeastTree(random.Random(7), cube_size=5)
     for _ in range(10):
         tree.append(tree.new_rows(60))
@@ -252,23 +259,12 @@ def test_the_signal_of_an_index_names_what_can_be_rewritten_and_not_what_no_rele
     assert status is not None
     assert status.rewrites.next is not None
     found = IndexSignal.of(status)
-    assert status.rewrites.next.strategy == "leveled"
+    assert status.rewrites.next.strategy == "unindexed"
     assert (found.next_files, found.next_bytes) == (len(status.rewrites.next.paths), status.rewrites.next.bytes)
-    assert found.unindexed_files == 1
-    assert found.next_strategy == "leveled"
+    assert (found.unindexed_files, found.next_files, found.next_strategy) == (1, 1, "unindexed")
     fresh = index_status(QbeastTree(random.Random(7), cube_size=5).snapshot(), IndexQuery())
     assert fresh is not None
     assert IndexSignal.of(fresh).blocks == 0
-
-
-def test_the_status_names_no_file_that_no_job_takes() -> None:
-    """`tables index` once listed files of other writers as the next ones, which no release of the library indexes."""
-    tree = QbeastTree(random.Random(7), cube_size=500)
-    tree.append(tree.new_rows(60))
-    tree.append_plainly(tree.new_rows(9))
-    status = index_status(tree.snapshot(), IndexQuery())
-    assert status is not None
-    assert (status.unindexed.files, status.rewrites.next) == (1, None)
 
 
 def test_the_signals_are_described_for_people() -> None:

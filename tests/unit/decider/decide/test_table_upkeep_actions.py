@@ -12,8 +12,7 @@ from decider.decide.rewrite_manifests import EVALUATED_AFTER_MS, REWRITE_MANIFES
 from decider.decide.set_properties import SET_PROPERTIES_ACTION, PropertiesReason
 from decider.decide.signals_text import describe
 from decider.decide.vacuum import VACUUM_ACTION, VacuumReason
-from shared.jobs.deduplicate_options import DeduplicateOptions
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import DeduplicateOptions, VacuumOptions
 from shared.layout.key_runs import KeyRuns
 from shared.layout.manifest_files import ManifestFiles, ManifestReason
 from shared.layout.removals import Removals

@@ -54,15 +54,51 @@ def test_the_retention_of_snapshots_is_that_of_an_iceberg_table_if_it_is_longer(
     assert "720 hours" in found.notes[0]
 
 
-@pytest.mark.parametrize("name", ["lakewright.retain", "acid.data.retain.hours"])
+@pytest.mark.parametrize("name", ["lakewright.retain", "snapshot.base.keep.minutes"])
 def test_a_retention_that_lengthens_nothing_has_a_note(name: str) -> None:
-    value = "24" if name.startswith("acid") else "24 hours"
+    value = "1440" if name.startswith("snapshot") else "24 hours"
     found = in_force("delta", {name: value})
     assert found.policy.retention_s == 7 * 86_400
     (note,) = found.notes
     assert note.startswith("removed files are kept for 168 hours, not for 24")
     assert in_force("delta", {name: value, "delta.deletedFileRetentionDuration": "interval 1 day"}).notes == ()
     assert in_force("delta", {"lakewright.retain": "30 days"}).notes == ()
+
+
+MAXCOMPUTES = "acid.data.retain.hours"
+
+
+def test_hours_to_retain_switch_a_vacuum_to_the_hour_on_and_shorten_deltas_default() -> None:
+    policy = in_force("delta", {MAXCOMPUTES: "24"}).policy
+    assert (policy.vacuum, policy.retention_s, policy.vacuum_every_s) == (True, 86_400, 3_600)
+    assert in_force("delta", {MAXCOMPUTES: "24"}).origins["vacuum"].name == MAXCOMPUTES
+    assert not in_force("delta", {MAXCOMPUTES: "24", "lakewright.vacuum": "off"}).policy.vacuum
+
+
+@pytest.mark.parametrize(
+    ("table_format", "configuration", "hours"),
+    [
+        ("delta", {MAXCOMPUTES: "48"}, 48),
+        ("delta", {MAXCOMPUTES: "1"}, 24),
+        ("delta", {MAXCOMPUTES: "0"}, 24),
+        ("delta", {MAXCOMPUTES: "1", "lakewright.min-retain": "1 hour"}, 1),
+        ("delta", {MAXCOMPUTES: "24", "delta.deletedFileRetentionDuration": "interval 3 days"}, 72),
+        ("delta", {MAXCOMPUTES: "24", "lakewright.retain": "30 days"}, 720),
+        ("iceberg", {MAXCOMPUTES: "24"}, 120),
+    ],
+)
+def test_hours_to_retain_go_below_a_day_and_what_else_is_set_only_where_that_is_said(
+    table_format: str, configuration: dict[str, str], hours: int
+) -> None:
+    found = in_force(table_format, configuration)
+    assert found.policy.retention_s == hours * 3_600
+    assert bool(found.notes) is (int(configuration[MAXCOMPUTES]) != hours)
+    assert all(note.startswith(f"removed files are kept for {hours} hours") for note in found.notes)
+
+
+def test_hours_to_retain_of_a_registration_do_not_shorten_the_tables_own_retention() -> None:
+    registered = TableRef(TableId("t"), "t", "file:///t", "", {MAXCOMPUTES: "24"})
+    assert PolicyDefaults().resolve(registered, {}, {}, LogStatus(format="delta")).policy.retention_s == 7 * 86_400
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,22 @@ from fractions import Fraction
 
 import pytest
 
-from decider.state.appended_sizes import MIN_COMMITS, NO_SIZES, WINDOW_COMMITS, AppendedFiles, AppendedSizes
+from decider.state.batch_files import RecentFiles
 from decider.state.commit_pace import GAPS_NEEDED, UNKNOWN_PACE, CommitPace
 from decider.state.level_fit import (
     EVERY_MS,
+    MIN_COMMITS,
     MIN_SAVING,
+    NO_SIZES,
     NOT_FITTED,
+    WINDOW_COMMITS,
+    AppendedFiles,
+    AppendedSizes,
     LevelFit,
     least_rewrites,
     predicted_saving,
     rewriting_over_least,
 )
-from decider.state.recent_files import RecentFiles
 from shared.policy.policy import MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId
 from tests.bench.offline_optimum import equal_files

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from decider.storage import machine
+from decider.formats.delta import checkpoint_limits
 from decider.storage.local_files import MAX_OBJECT_BYTES, read_chosen_file, read_file, read_files
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.reading_threads import ReadingThreads
@@ -152,10 +152,10 @@ async def test_an_error_of_a_read_is_its_callers() -> None:
 def test_the_memory_of_a_container_counts_where_it_is_less(tmp_path: Path) -> None:
     limit, none = tmp_path / "memory.max", tmp_path / "absent"
     limit.write_text("max\n")
-    whole = machine.memory_bytes((none, limit))
-    assert whole == machine.memory_bytes(()) > 4096
+    whole = checkpoint_limits.memory_bytes((none, limit))
+    assert whole == checkpoint_limits.memory_bytes(()) > 4096
     limit.write_text("4096\n")
-    assert machine.memory_bytes((none, limit)) == 4096
+    assert checkpoint_limits.memory_bytes((none, limit)) == 4096
 
 
 def test_a_chosen_file_takes_the_memory_that_it_needs_and_is_read_to_its_end(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from rich.console import Console
 
 from services.demo import __main__ as demo
 from services.demo.commit_log import CommitLogSums
-from services.demo.demo_run import DemoRun, waiting_text
-from services.demo.processes import end_process
+from services.demo.demo_run import DemoRun, end_process, waiting_text
 from services.demo.report import figures, show
 from services.demo.row_checksum import Fingerprint
 from services.demo.view import DemoSnapshot

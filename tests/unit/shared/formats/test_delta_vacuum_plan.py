@@ -12,11 +12,12 @@ from shared.formats.delta_vacuum_plan import (
     DEFAULT_RETENTION_S,
     VacuumInputs,
     VacuumPlan,
+    log_retention_ms,
     plan_vacuum,
     retention_ms,
     tombstone_retention_s,
 )
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.policy.policy import Policy
 from shared.table import TableMetadata
@@ -200,6 +201,30 @@ def test_a_retention_that_cannot_be_read_deletes_nothing_whichever_property_it_i
     for name in ("lakewright.retain", "lakewright.min-retain", "acid.data.retain.hours", "snapshot.base.keep.minutes"):
         with pytest.raises(Exception, match=name):
             retention_ms(Policy(), TableMetadata("id", (), {name: "sixty days"}), VacuumOptions())
+
+
+LOG = "delta.logRetentionDuration"
+HOURS_TO_RETAIN = "acid.data.retain.hours"
+
+
+@pytest.mark.parametrize(
+    ("configuration", "days"),
+    [
+        ({}, 30),
+        ({LOG: "interval 10 days"}, 10),
+        ({LOG: "interval 6 days"}, None),
+        ({"lakewright.retain": "31 days"}, None),
+        ({HOURS_TO_RETAIN: "24"}, 1),
+        ({HOURS_TO_RETAIN: "24", "lakewright.retain": "31 days"}, 31),
+        ({HOURS_TO_RETAIN: "24", LOG: "interval 2 days"}, 2),
+        ({HOURS_TO_RETAIN: "72", LOG: "interval 2 days"}, None),
+        ({LOG: "soon"}, None),
+        ({"delta.deletedFileRetentionDuration": "soon"}, None),
+    ],
+)
+def test_the_log_is_kept_as_long_as_files_and_never_less(configuration: dict[str, str], days: int | None) -> None:
+    found = log_retention_ms(Policy(min_retain_s=0), TableMetadata("id", (), configuration))
+    assert found == (None if days is None else days * DAY_MS)
 
 
 def test_force_without_a_retention_forces_nothing() -> None:

@@ -137,6 +137,24 @@ def test_a_file_that_is_a_link_out_of_its_table_or_lies_behind_one_is_not_read(l
         boundary(lake, allows=True).check_links(table, [path])
 
 
+@pytest.mark.parametrize("table", [f"{scheme}lake/t%20" for scheme in ("file:/", "file:///", "s3://", "s3a://")])
+@pytest.mark.parametrize("name", ["u=https%3A%2F%2Fa", "s=%0A", "s=%5C", "s=100%", "s=a%2Fb"])
+def test_files_that_metadata_spell_as_the_store_does_are_below_their_table(table: str, name: str) -> None:
+    """Writers of Iceberg escape values of partitions in names of folders, and never the paths in metadata."""
+    literal = Boundary().for_literal_paths()
+    assert literal.first_external(table, [data_file(f"{table}/data/{name}/x.parquet")]) == ""
+    for path in (f"{table}/../x.parquet", f"{table.replace('%20', '')}/x.parquet", f"{table}/%2E%2E/x.parquet"):
+        assert literal.first_external(table, [data_file(path)]) == path
+
+
+def test_a_link_whose_name_looks_like_an_escape_is_not_followed(lake: Path) -> None:
+    """Read as a URI, its path is one of a file that is not there, and so no link."""
+    (lake / "lake/t/a%2Fb").symlink_to(lake / "secret/t")
+    path = f"{lake}/lake/t/a%2Fb/x.parquet"
+    with pytest.raises(Unsupported, match="by a link"):
+        boundary(lake).for_literal_paths().check_links(f"file:{lake}/lake/t", [path])
+
+
 def test_objects_have_no_links_and_only_local_files_are_resolved() -> None:
     def resolved(path: str) -> str:
         raise AssertionError(path)

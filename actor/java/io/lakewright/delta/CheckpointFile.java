@@ -23,6 +23,7 @@ import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.LastCheckpointInfo;
 import org.apache.spark.sql.delta.LogSegment;
 import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.TruncationGranularity;
 import org.apache.spark.sql.delta.VersionChecksum;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.actions.InMemoryLogReplay;
@@ -84,6 +85,17 @@ public final class CheckpointFile {
         new LastCheckpointInfo(snapshot.version(), lines.size(), empty(), empty(), size, empty(), empty(), empty());
     log.writeLastCheckpointFile(log, last, true);
     return true;
+  }
+
+  /**
+   * Deletes the commits and checkpoints that no version of the last hours needs, by Delta's own rule.
+   *
+   * @param retainMs for how many milliseconds commits are kept, up to the hour
+   */
+  public static void cleanLog(DeltaLog log, Snapshot snapshot, long retainMs) {
+    if (log.enableExpiredLogCleanup(snapshot.metadata())) {
+      log.cleanUpExpiredLogs(snapshot, empty(), new Some<>(retainMs), TruncationGranularity.HOUR());
+    }
   }
 
   private static byte[] parquet(List<String> lines, Configuration conf) throws IOException {

@@ -6,12 +6,16 @@ import java.util.List;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileContent;
 import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotChanges;
+import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.exceptions.CleanableFailure;
+import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
@@ -20,19 +24,23 @@ import org.apache.iceberg.util.SnapshotUtil;
 
 /**
  * The operations of a table for one commit, which say whether the catalog was asked for it: a commit that fails before was
- * certainly not made.
+ * certainly not made. The catalog is asked once: where others were faster, Iceberg itself would wait, as long as the table
+ * says, and longer each time.
  */
 public final class WatchedCommit implements TableOperations {
   private final BaseTable named;
   private final TableOperations table;
+  private final int formatVersion; // Of the metadata that were read last.
   private volatile boolean isAsked;
   private Long upon;
   private Long checked;
+  private Long outputs; // Sequence number of new data files.
   private Set<String> inputs = Collections.emptySet(); // Paths of data files.
 
   public WatchedCommit(BaseTable table) {
     this.named = table;
     this.table = table.operations();
+    this.formatVersion = this.table.current().formatVersion();
   }
 
   /** Begins a rewrite of the table, to be committed through this. */
@@ -52,6 +60,27 @@ public final class WatchedCommit implements TableOperations {
   public void requireDeletes(long snapshot, List<String> paths) {
     checked = Long.valueOf(snapshot);
     inputs = new HashSet<>(paths);
+  }
+
+  /**
+   * Lets nothing be committed that removes a later delete by value than this sequence number, that of the new data files:
+   * Iceberg drops delete files older than all data files that were there, and does not count new ones (its #10962).
+   */
+  public void requireLaterDeletes(long sequenceNumber) {
+    outputs = Long.valueOf(sequenceNumber);
+  }
+
+  private void checkLaterDeletes(TableMetadata base, TableMetadata made) {
+    if (outputs == null || "0".equals(base.currentSnapshot().summary().get(SnapshotSummary.TOTAL_EQ_DELETES_PROP))) {
+      return;
+    }
+    SnapshotChanges changes = SnapshotChanges.builderFor(named).snapshot(made.currentSnapshot()).build();
+    for (DeleteFile delete : changes.removedDeleteFiles()) {
+      Long number = delete.dataSequenceNumber();
+      if (delete.content() == FileContent.EQUALITY_DELETES && (number == null || number > outputs)) {
+        throw new DeletesDroppedException(delete.location());
+      }
+    }
   }
 
   private void checkDeletes(TableMetadata base) {
@@ -79,9 +108,15 @@ public final class WatchedCommit implements TableOperations {
     if (upon != null && (newest == null || newest.snapshotId() != upon.longValue())) {
       throw new ValidationException("snapshot %s is no longer the newest one", upon);
     }
+    ValidationException.check(base.formatVersion() == formatVersion, "the format version is %s now", base.formatVersion());
     checkDeletes(base);
+    checkLaterDeletes(base, metadata);
     isAsked = true;
-    table.commit(base, metadata);
+    try {
+      table.commit(base, metadata);
+    } catch (CommitFailedException failure) {
+      throw new OthersFirstException(failure);
+    }
   }
 
   public TableMetadata current() {
@@ -118,5 +153,23 @@ public final class WatchedCommit implements TableOperations {
 
   public boolean requireStrictCleanup() {
     return table.requireStrictCleanup();
+  }
+
+  /** Iceberg would drop a delete file whose rows the new data files hold. */
+  private static final class DeletesDroppedException extends RuntimeException implements CleanableFailure {
+    private static final long serialVersionUID = 1L;
+
+    DeletesDroppedException(String file) {
+      super("later deletes would be dropped: " + file);
+    }
+  }
+
+  /** Others were faster, and the commit was not made: Iceberg deletes its files, and the caller tries again. */
+  private static final class OthersFirstException extends RuntimeException implements CleanableFailure {
+    private static final long serialVersionUID = 1L;
+
+    OthersFirstException(CommitFailedException failure) {
+      super(failure);
+    }
   }
 }

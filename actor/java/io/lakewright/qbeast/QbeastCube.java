@@ -24,28 +24,40 @@ public final class QbeastCube implements UDF3<Row, Integer, String, String> {
   private static final long serialVersionUID = 1L;
   private static final String SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   private static final int DIMENSIONS_PER_SYMBOL = 6;
-  private static final String OUTSIDE = "outside";
+  private static final String OUTSIDE = "(outside)"; // No name of a cube.
 
   private final String coordinates; // JSON: a list, one for each indexed column (see `transformations.py`).
-  private final String weights; // JSON: by the name of a file (empty: of all files), the weights of cubes.
-  private final boolean ofFile; // Whether a cube that is not in the weights is passed, and not taken.
+  private final String weights; // JSON: by the name of a file (empty: of all files), the weights of cubes, or levels.
+  private final Kind kind;
   private transient Coordinate[] columns;
   private transient Map<String, Node> trees;
 
-  private QbeastCube(String coordinates, String weights, boolean ofFile) {
+  /** What becomes of a cube that is not in the weights: it is passed, or taken, or only the place counts. */
+  private enum Kind {
+    FILE,
+    INDEX,
+    PLACE
+  }
+
+  private QbeastCube(String coordinates, String weights, Kind kind) {
     this.coordinates = coordinates;
     this.weights = weights;
-    this.ofFile = ofFile;
+    this.kind = kind;
   }
 
   /** Names the block of its file that a row is in. */
   public static QbeastCube ofFiles(String coordinates, String weights) {
-    return new QbeastCube(coordinates, weights, true);
+    return new QbeastCube(coordinates, weights, Kind.FILE);
   }
 
   /** Names the cube of the index that a row belongs into. */
   public static QbeastCube ofIndex(String coordinates, String weights) {
-    return new QbeastCube(coordinates, weights, false);
+    return new QbeastCube(coordinates, weights, Kind.INDEX);
+  }
+
+  /** Names a cube that a row is inside of, whatever its weight: so many levels below the last cube that is known. */
+  public static QbeastCube ofPlaces(String coordinates, String levels) {
+    return new QbeastCube(coordinates, levels, Kind.PLACE);
   }
 
   @Override
@@ -61,15 +73,32 @@ public final class QbeastCube implements UDF3<Row, Integer, String, String> {
       }
     }
     Node node = trees.get(file);
-    while (node != null && (node.isKnown ? weight > node.weight : ofFile)) {
+    if (kind == Kind.PLACE) {
+      return below(node, place);
+    }
+    while (node != null && (node.isKnown ? weight > node.weight : kind == Kind.FILE)) {
       String symbols = next(place);
       Node child = node.children.get(symbols);
-      if (child == null && !ofFile) {
+      if (child == null && kind == Kind.INDEX) {
         return node.name + symbols;
       }
       node = child;
     }
     return node == null ? OUTSIDE : node.name;
+  }
+
+  private static String below(Node root, double[] place) {
+    Node node = root;
+    String symbols = next(place);
+    while (node.children.containsKey(symbols)) {
+      node = node.children.get(symbols);
+      symbols = next(place);
+    }
+    StringBuilder name = new StringBuilder(node.name).append(symbols);
+    for (int level = 1; level < node.weight; level++) {
+      name.append(next(place));
+    }
+    return name.toString();
   }
 
   /** Halves the space, moves each coordinate into its half, and names the halves. */
@@ -101,7 +130,8 @@ public final class QbeastCube implements UDF3<Row, Integer, String, String> {
       Map<String, Node> found = new HashMap<>();
       for (Map.Entry<String, Object> file : Json.object(weights).entrySet()) {
         Node root = new Node("");
-        ((Map<?, ?>) file.getValue()).forEach((cube, weight) -> root.know((String) cube, (Integer) weight, columns.length));
+        Map<?, ?> cubes = (Map<?, ?>) file.getValue();
+        cubes.forEach((cube, weight) -> root.know((String) cube, (Integer) weight, columns.length));
         found.put(file.getKey(), root);
       }
       trees = found;

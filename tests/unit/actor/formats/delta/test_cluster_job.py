@@ -14,7 +14,7 @@ from actor.formats.delta.footers import Storage
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import Proof, Reading, Rewritten
 from shared.errors import Conflict, Corrupt, Difference, OtherTable, RefusedFiles, RetryableError, Unsupported
-from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.partition_stats import CUBE_TAG
 from shared.policy.policy import MIB, ClusterMode, Policy

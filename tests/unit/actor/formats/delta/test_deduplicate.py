@@ -15,7 +15,7 @@ from actor.formats.delta.superseded_rows import FILE, SupersededRows
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import Proof, Reading
 from shared.errors import Difference, RefusedFiles
-from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.options import DeduplicateOptions
 from shared.jobs.payload import DEDUPLICATE
 from shared.policy.policy import Policy
 from shared.policy.properties import policy_digest

@@ -14,8 +14,8 @@ from actor.formats.delta.table_jobs import TableJobLimits, TableJobs
 from actor.ports import RewriteRequest, TableJob, TableJobOutcome
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import Conflict, InvalidInput, LeaseLost, NoTable, OtherTable, RetryableError, Unsupported
+from shared.jobs.options import ALREADY_SET, PropertyOptions
 from shared.jobs.payload import CLUSTER, DEDUPLICATE, INDEX, SET_PROPERTIES
-from shared.jobs.property_options import ALREADY_SET, PropertyOptions
 from shared.layout.commit_metadata import decode
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE

@@ -13,8 +13,8 @@ from actor.ports import TableJob
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import InvalidInput, RetryableError
 from shared.formats.delta_vacuum_plan import RETENTION
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin

@@ -14,8 +14,8 @@ from actor.formats.delta.vacuum import Vacuum
 from actor.ports import TableJob, TableJobOutcome
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import LakewrightError, LeaseLost, RetryableError
+from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
-from shared.jobs.vacuum_options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.table import CommitOrigin
 from tests.support.aged_table import DAY_MS, commit_file, data_files, now_ms, set_time, versions

@@ -5,11 +5,16 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.formats.iceberg.column_search import FoundColumns
-from actor.formats.iceberg.encode_limits import is_read_rightly, needs_row_reader, refuse_stored_types
+from actor.formats.iceberg.encode_limits import (
+    can_be_described,
+    is_read_rightly,
+    needs_row_reader,
+    refuse_stored_types,
+)
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.table_columns import TableColumns
-from actor.formats.parquet.file_columns import ParquetField
+from actor.formats.parquet.file_columns import FileSchema, ParquetField
 from actor.proofread.model import Field
 from shared.errors import RefusedFiles
 from tests.unit.actor.formats.iceberg.test_iceberg_inputs import group, live
@@ -72,6 +77,24 @@ def test_a_stored_form_that_spark_does_not_read_rightly_is_refused_by_name() -> 
         refuse_stored_types(footers("timestamp", nanoseconds), of_files, "t")
     assert (refused.value.reason, refused.value.field) == ("types", "s.c")
     refuse_stored_types(footers("int64", ParquetField("c", 1, physical="INT64")), of_files, "t")
+
+
+@pytest.mark.parametrize(
+    ("logical", "is_described"),
+    [
+        *((one, True) for one in ("", "TIMESTAMP(MICROS,true)", "TIMESTAMP(NANOS,false)", "TIME(MICROS,false)")),
+        *((one, True) for one in ("INTEGER(64,true)", "INTEGER(16,false)", "STRING")),
+        *((one, False) for one in ("TIMESTAMP(MILLIS,true)", "TIME(MILLIS,false)", "TIME(NANOS,true)")),
+        *((one, False) for one in ("INTEGER(32,false)", "INTEGER(64,false)")),
+    ],
+)
+def test_files_are_joined_only_if_iceberg_reads_their_bounds_as_they_are_meant(
+    logical: str, *, is_described: bool
+) -> None:
+    """Also in columns that the table does not have: Iceberg fails at those of a file as a whole."""
+    inside = ParquetField("s", 9, children=(ParquetField("c", 1, physical="INT64", logical=logical),))
+    found = GroupFooters(TableColumns(()), schemas={"d": FileSchema((ParquetField("x", physical="INT32"), inside))})
+    assert can_be_described(found) is is_described
 
 
 def test_milliseconds_and_old_timestamps_are_read_by_row() -> None:

@@ -97,3 +97,8 @@ def test_another_missing_class_or_file_system_is_no_matter_of_s3() -> None:
     assert type(other_class) is RetryableError
     other_scheme = JavaError("UnsupportedFileSystemException", message='No FileSystem for scheme "gs"')
     assert "LAKEWRIGHT_ALLOW_S3" not in str(translate(other_scheme, "reading t"))
+
+
+def test_a_commit_that_would_drop_deletes_is_not_tried_again_and_planned_again() -> None:
+    error = JavaError("DeletesDroppedException", message="later deletes would be dropped: d")
+    assert (classify(error), type(refused(error, "t"))) == (Verdict.REFUSED, Conflict)

@@ -71,6 +71,7 @@ class Classes:
         self._values = values
         self.removed: list[tuple[Any, ...]] = []
         self.required: list[tuple[Any, ...]] = []
+        self.later: list[int] = []
         self.iceberg_scan = SimpleNamespace(remove=self._remove, planned=self._planned, rows=self._rows)
         self.java_list = list
         self.is_asked = True
@@ -80,6 +81,7 @@ class Classes:
             newRewrite=lambda of: of.newRewrite(),
             isAsked=lambda: self.is_asked,
             requireDeletes=lambda *given: self.required.append(given),
+            requireLaterDeletes=lambda sequence: self.later.append(sequence),
         )
 
     def _planned(self, *_: Any) -> Tasks:
@@ -146,6 +148,13 @@ def test_a_commit_is_validated_against_all_snapshots_since_the_read() -> None:
 
 def test_outputs_get_the_sequence_number_of_the_read_so_that_later_deletes_apply_to_them() -> None:
     assert ("dataSequenceNumber", 70) in commit()
+
+
+def test_a_commit_may_drop_no_delete_after_the_number_of_its_outputs() -> None:
+    table = rewritten(Rewrite())
+    group = group_of(read("a", Tasks([Task("a")])))
+    table.commit(Replacement((StagedGroup(group, (OUTPUT,), 1),), (), 9), since=7, summary={})
+    assert classes_of(table).later == [70]
 
 
 def test_a_commit_replaces_its_inputs_and_is_the_last_call() -> None:

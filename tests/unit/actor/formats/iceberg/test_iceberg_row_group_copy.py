@@ -16,7 +16,7 @@ from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_choice import reason_to_encode
 from actor.formats.parquet.copy_rules import LAYOUT_REASONS, CopyLimits, CopyRule, EncodeReason, NotCopied
-from actor.formats.parquet.file_columns import DescribedFiles
+from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, ParquetField
 from actor.formats.parquet.footer_summary import FooterSummary
 from shared.errors import RefusedFiles
 from shared.layout.planner import FileGroup, RewriteMode
@@ -40,6 +40,7 @@ class Tasks:
     def __init__(self, end: dict[str, Any] | Exception, *, second: FooterSummary = FOOTER, mismatch: str = "") -> None:
         self.end, self.second, self._mismatch = end, second, mismatch
         self.calls: list[str] = []
+        self.schemas: dict[str, FileSchema] = {}
         self.end_bytes = -1
         self.describes = True
         self.unread: Exception | None = None
@@ -49,7 +50,7 @@ class Tasks:
         self.calls.append("footers")
         if self.unread is not None:
             raise self.unread
-        return DescribedFiles((FOOTER, self.second), {})
+        return DescribedFiles((FOOTER, self.second), self.schemas)
 
     def check_pages(self, inputs: Sequence[LiveInput]) -> None:
         if self.unread is not None:
@@ -162,6 +163,12 @@ def test_columns_that_are_not_the_tables_are_known_before_a_group_is_merged() ->
     bench = Bench(tasks, CopyRule(full_bytes=1, limits=CopyLimits()))
     bench.live = replace(bench.live, group=replace(bench.live.group, mode=RewriteMode.FULL))
     assert (bench.copy(), tasks.calls) == (EncodeReason.COLUMNS, ["footers", "mismatch"])
+
+
+def test_files_whose_bounds_iceberg_would_misread_are_encoded() -> None:
+    bench = Bench(Tasks(DONE))
+    bench.tasks.schemas["s"] = FileSchema((ParquetField("c", 1, physical="INT64", logical="TIMESTAMP(MILLIS,true)"),))
+    assert (bench.copy(), bench.tasks.calls) == (EncodeReason.TYPE_WIDENING, ["footers"])
 
 
 def test_a_merge_that_an_executor_refuses_is_left_to_the_encoder_and_other_failures_are_raised() -> None:

@@ -9,7 +9,7 @@ from shared.errors import Conflict, Corrupt, InvalidInput, LeaseLost, RetryableE
 from shared.formats.iceberg.names import COMMIT_KEY, MAIN, VACUUM_KEY
 from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
 from shared.formats.iceberg.retention import Expiry
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.commit_metadata import decode
 from shared.paths.stored_file import StoredFile
 from shared.policy.policy import Policy

@@ -13,8 +13,8 @@ from shared.errors import Conflict, LeaseLost, Unsupported
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.formats.iceberg.positions import newest_position
+from shared.jobs.options import ALREADY_SET, PropertyOptions
 from shared.jobs.payload import REWRITE_MANIFESTS, SET_PROPERTIES
-from shared.jobs.property_options import ALREADY_SET, PropertyOptions
 from shared.layout import commit_metadata
 from shared.layout.manifest_files import ManifestFiles
 from shared.policy.policy import Policy

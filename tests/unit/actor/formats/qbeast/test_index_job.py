@@ -1,29 +1,32 @@
 """What an actor makes of an index: the iterations of one job, what they are told, and what is refused."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from actor.formats.qbeast.index_job import IndexJob, IndexRewrite
+from actor.formats.qbeast.index_job import IndexJob
+from actor.formats.qbeast.index_table import FileRanges, IndexRewrite
+from actor.formats.qbeast.new_files import NewFiles
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import (
     Conflict,
-    InvalidInput,
     LeaseLost,
     OtherTable,
     PermanentError,
     RefusedFiles,
     Unsupported,
 )
+from shared.formats.qbeast.files import FileClass, IndexFile
 from shared.formats.qbeast.groups import eligible_groups, file_level
 from shared.formats.qbeast.iterations import MAX_CONFLICTS, Iteration, Strategy
+from shared.formats.qbeast.next_revision import RangedColumn, ValueRange
 from shared.formats.qbeast.sampling import rows_read
-from shared.formats.qbeast.weights import cube_weights
-from shared.jobs.index_options import IndexJobOptions
+from shared.formats.qbeast.weights import weights_to_place_by
+from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import INDEX
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary
@@ -42,7 +45,8 @@ ON = {"lakewright.index": "on"}
 class MemoryIndex:
     """`actor.formats.qbeast.index_job.IndexTable` on a simulated table; `properties` are its own beside the index's.
 
-    before and after: what others do around each rewrite. ignores: rewrites do nothing.
+    before and after: what others do around each rewrite. ignores: rewrites do nothing. values: of each file that is not
+    indexed, as `ranges` returns them. described: the properties of each revision that was set.
     """
 
     tree: QbeastTree
@@ -54,6 +58,8 @@ class MemoryIndex:
     calls: list[IndexRewrite] = field(default_factory=list)
     marks: list[CommitMetadata] = field(default_factory=list)
     verified: list[IndexRewrite] = field(default_factory=list)
+    values: dict[str, FileRanges] = field(default_factory=dict)
+    described: list[Mapping[str, str]] = field(default_factory=list)
 
     def snapshot(self) -> Snapshot:
         settings = {**configuration(self.tree.cube_size), **self.properties}
@@ -64,13 +70,31 @@ class MemoryIndex:
         self.marks.append(mark)
         self.before()
         if not self.ignores:
-            self.tree.optimize(Iteration(Strategy.LEVELED, wanted.files))
+            strategy = Strategy.LEVELED if wanted.added is None else Strategy.UNINDEXED
+            self.tree.optimize(Iteration(strategy, wanted.files))
         self.after()
         return self.tree.version, {"files_replaced": len(wanted.files), "bytes_replaced": 1, "files_written": 1}
 
     def verify(self, wanted: IndexRewrite) -> int:
         self.verified.append(wanted)
         return sum(file.rows for file in wanted.files)
+
+    def column_types(self) -> Mapping[str, str]:
+        return {"price": "double", "user": "double"}
+
+    def ranges(
+        self, files: Sequence[IndexFile], columns: Sequence[RangedColumn], zone: str
+    ) -> Mapping[str, FileRanges]:
+        assert [one.name for one in columns] == ["price", "user"]
+        assert zone == ""
+        return {file.path: self.values.get(file.path, {}) for file in files}
+
+    def set_properties(self, properties: Mapping[str, str], mark: CommitMetadata) -> int:
+        self.described.append(properties)
+        self.marks.append(mark)
+        self.properties.update(properties)
+        self.tree.version += 1
+        return self.tree.version
 
 
 def index(appends: int = 10, **more: Any) -> MemoryIndex:
@@ -132,7 +156,7 @@ def test_a_commit_names_the_blocks_of_its_inputs_in_the_order_of_their_paths() -
 
 def test_rows_are_placed_by_the_weights_of_all_files_of_the_revision() -> None:
     made = index()
-    weights = cube_weights(made.tree.read().of_revision(1))
+    weights = weights_to_place_by(made.tree.read().of_revision(1), SPACE)
     run(made, options=IndexJobOptions(budget_bytes=0))
     wanted = made.calls[0]
     assert wanted.weights == weights
@@ -308,10 +332,71 @@ def test_another_table_at_the_place_and_one_without_an_index_are_left_alone() ->
         run(plain)
 
 
-def test_files_of_other_writers_stay_as_they_are_and_are_named() -> None:
+def unindexed(made: MemoryIndex) -> list[str]:
+    return [file.path for file in made.tree.read().of_class(FileClass.UNINDEXED)]
+
+
+def test_files_of_other_writers_are_indexed_by_the_weights_that_their_rows_leave() -> None:
+    made = index(appends=3)
+    made.tree.append_plainly(made.tree.new_rows(30))
+    rows, (path,) = rows_of(made), unindexed(made)
+    done = run(made, options=IndexJobOptions(revision=0))
+    assert (done.is_complete, unindexed(made), rows_of(made)) == (True, [], rows)
+    (wanted,) = made.calls
+    assert ([file.path for file in wanted.files], wanted.revision.id, made.described) == ([path], 1, [])
+    assert wanted.added is not None
+    assert wanted.added.domains[""] == 3 * 60
+    assert (made.marks[0].index_selection, made.verified) == ("unindexed", [])
+
+
+def test_the_revision_that_values_need_is_set_before_their_files_are_indexed() -> None:
     made = index(appends=0)
     made.tree.append_plainly(made.tree.new_rows(30))
+    (path,) = unindexed(made)
+    made.values[path] = {"price": ValueRange(0.5, 7.0)}
+    control = Control()
+    done = run(made, control, options=IndexJobOptions(revision=0))
+    assert [sorted(one) for one in made.described] == [["qbeast.lastRevisionID", "qbeast.revision.2"]]
+    assert [(mark.mode, mark.round) for mark in made.marks] == [("set_properties", None), (INDEX, 1)]
+    assert (made.calls[0].revision.id, control.changes, len(done.commits)) == (2, 2, 2)
+    assert [point for point, *_ in control.points] == ["describing", "optimizing", "committed"]
+
+
+def test_a_revision_that_could_not_be_followed_is_never_set() -> None:
+    made = index(appends=0)
+    made.tree.append_plainly(made.tree.new_rows(30))
+    made.values[unindexed(made)[0]] = {"price": ValueRange(-1.6e308, 1.6e308)}
+    with pytest.raises(RefusedFiles, match="is no length"):
+        run(made)
+    assert (made.described, made.calls) == ([], [])
+
+
+def test_files_without_a_place_stay_and_the_job_goes_on_without_them() -> None:
+    made = index(appends=3)
+    for _ in range(2):
+        made.tree.append_plainly(made.tree.new_rows(30))
+    odd, other = unindexed(made)
+    made.values[odd] = None
     done = run(made)
-    assert "1 files are not indexed" in done.reason
-    with pytest.raises(InvalidInput, match="cannot be indexed here"):
-        run(made, options=IndexJobOptions(revision=0))
+    assert (done.is_complete, unindexed(made)) == (True, [odd])
+    assert [file.path for file in made.calls[0].files] == [other]
+    with pytest.raises(RefusedFiles, match=f"such as {odd}") as refused:
+        run(made)
+    assert refused.value.reason is RefusalReason.INDEX
+
+
+@pytest.mark.parametrize("bytes_of_files", [1, 10**6])
+def test_rules_that_depend_on_a_zone_are_proved_before_files_are_indexed_by_them(bytes_of_files: int) -> None:
+    made = index(appends=2)
+    days = configuration(5)["qbeast.revision.1"].replace("DoubleDataType", "DateDataType").replace("0.0", "0")
+    made.properties["qbeast.revision.1"] = days
+    snapshot = made.snapshot()
+    own = made.tree.read().of_revision(1)
+    new = (IndexFile("new", bytes_of_files, FileClass.UNINDEXED),)
+    made.values["new"] = {}
+    with pytest.raises(RefusedFiles, match="index-zone"):
+        NewFiles(made, "").prepared(snapshot, new, 5)
+    made.ranges = lambda *_given: {"new": {}}  # type: ignore[method-assign]
+    assert NewFiles(made, "UTC").prepared(snapshot, new, 5) == (new, {})
+    (proved,) = made.verified
+    assert len(proved.files) == (1 if bytes_of_files == 1 else len(own))

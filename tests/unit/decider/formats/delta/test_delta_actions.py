@@ -7,8 +7,8 @@ import pytest
 
 from decider.formats.delta.actions import commit_time_ms, decode_commit
 from decider.formats.delta.damage import LogFile
+from decider.formats.delta.files import rows_in
 from decider.formats.delta.metadata import READER_FEATURES, REFUSED_FEATURES, check_readable
-from decider.formats.delta.row_counts import rows_in
 from shared.errors import Corrupt, Unsupported
 from shared.partitions import WHOLE_TABLE
 from shared.table import Commit, CommitOrigin, PartitionColumn, TableMetadata, TableProtocol, schema_digest

@@ -3,8 +3,7 @@
 import pytest
 
 from decider.formats.delta.actions import decode_commit
-from decider.formats.delta.damage import LogFile
-from decider.formats.delta.lines import parsed_lines, split_lines
+from decider.formats.delta.damage import LogFile, parsed_lines, split_lines
 from decider.formats.delta.replay import SnapshotReplay
 from shared.errors import Corrupt
 from shared.partitions import WHOLE_TABLE, partition_key

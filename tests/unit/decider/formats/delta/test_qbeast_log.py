@@ -19,7 +19,7 @@ from shared.formats.qbeast.iterations import progress_of
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.status import index_status
 from shared.index.status import IndexQuery
-from shared.table import Position, Snapshot, TableMetadata
+from shared.table import Position, Snapshot
 
 LOG = Path(__file__).parents[4] / "data" / "qbeast"
 
@@ -61,21 +61,12 @@ def test_every_row_of_an_indexed_file_is_in_a_block() -> None:
         assert all(file.rows == rows[file.path] for file in index.of_class(FileClass.INDEXED))
 
 
-async def test_commits_fold_into_the_index_of_each_version() -> None:
-    index = QbeastIndex.of_snapshot(await reader().snapshot(Position(0)))
-    async for commit in reader().changes(Position(0), TableMetadata("u")):
-        index.apply(commit)
-        counted = QbeastIndex.of_snapshot(await reader().snapshot(commit.position))
-        assert (index.version, index.files) == (counted.version, counted.files)
-    assert index.version == 8
-
-
 def test_the_library_lowers_what_every_compaction_lowers() -> None:
     before, after = (progress_of(QbeastIndex.of_snapshot(snapshot(version)).of_revision(1)) for version in (5, 6))
     assert after < before
 
 
-def test_files_of_other_writers_are_not_indexed_and_this_release_leaves_them_so() -> None:
+def test_files_of_other_writers_and_of_a_delete_are_not_indexed() -> None:
     assert classes(4) == {FileClass.INDEXED: 18}
     assert classes(5)[FileClass.UNINDEXED] == 1
     assert classes(7)[FileClass.UNINDEXED] == 1, "merged, with blocks, under revision 0"

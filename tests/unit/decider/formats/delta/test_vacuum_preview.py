@@ -9,14 +9,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from decider.formats.delta.actions import decode_commit
+from decider.formats.delta.actions import decode_commit, decode_vacuum
 from decider.formats.delta.damage import LogFile
 from decider.formats.delta.format import DeltaFormat
-from decider.formats.delta.vacuum_mark import decode_vacuum
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.formats.delta_vacuum_plan import RETENTION
-from shared.jobs.vacuum_options import VacuumOptions
+from shared.jobs.options import VacuumOptions
 from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin, TableMetadata, VacuumMark
 from tests.support.aged_table import DAY_MS, age, data_files, now_ms, set_time, versions

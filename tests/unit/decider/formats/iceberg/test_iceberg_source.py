@@ -144,6 +144,18 @@ def refusal(made: IcebergFolder) -> Refusal | None:
     return asyncio.run(opened(made).snapshot()).refusal
 
 
+def test_files_are_found_by_the_names_that_metadata_give_them(tmp_path: Path) -> None:
+    """A percent sign in a name, as writers escape values of partitions, begins no escape."""
+    made = IcebergFolder(tmp_path / "t")
+    made.create(DRAWN)
+    source = opened(made)._source
+    there, gone = (f"{made.location}/data/{name}/x.parquet" for name in ("s=a%2Fb", "s=a%2Fc"))
+    (made.path / "data/s=a%2Fb").mkdir(parents=True)
+    (made.path / "data/s=a%2Fb/x.parquet").write_bytes(b"x")
+    assert asyncio.run(source.existing([there, gone])) == {there}
+    assert asyncio.run(source.read(there)) == b"x"
+
+
 def test_a_table_of_an_older_paimon_is_known_by_its_folder(tmp_path: Path) -> None:
     made = IcebergFolder(tmp_path / "t")
     made.create(NUMBERED)

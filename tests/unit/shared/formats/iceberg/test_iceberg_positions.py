@@ -109,7 +109,7 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=UTC)
         ("identity", "time", 1_000_000, "00:00:01.000000"),
         ("identity", "time", time(1, 2), "01:02:00.000000"),
         ("truncate[2]", "string", "ab", "ab"),
-        ("bucket[16]", "string", 3, "3"),
+        *(("bucket[16]", kind, 3, "3") for kind in ("string", "date", "timestamp", "time", "float", "uuid")),
         ("year", "date", -1, "1969"),
         ("month", "date", -1, "1969-12"),
         ("month", "timestamp", 12, "1971-01"),

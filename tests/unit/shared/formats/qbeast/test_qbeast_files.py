@@ -258,3 +258,5 @@ def test_outputs_hold_all_rows_and_none_that_belongs_into_a_cube_above() -> None
         require_lawful(outputs, {"": 51}, 6, SPACE)
     with pytest.raises(Corrupt, match="belongs into 'w'"):
         require_lawful(outputs, {"": 50, "w": 60}, 6, SPACE)
+    with pytest.raises(Corrupt, match="is no symbol of a cube's name"):
+        require_lawful([*outputs, (Block("(outside)", 51, MAX_WEIGHT, 1),)], {"": 50}, 7, SPACE)

@@ -20,7 +20,6 @@ from shared.formats.qbeast.iterations import (
     run_iterations,
 )
 from shared.formats.qbeast.revisions import decode_revisions
-from shared.table import Commit, TableMetadata
 from tests.support.qbeast_tree import QbeastTree, configuration
 
 SAMPLE = Fraction(1, 4)
@@ -212,13 +211,3 @@ def test_files_that_are_indexed_become_files_of_the_revision() -> None:
     assert run_iterations(made, IndexOptions(), never).end is IterationEnd.DONE
     assert made.read().of_class(FileClass.UNINDEXED) == ()
     assert sum(file.rows for file in made.read().of_revision(1)) == 85
-
-
-def test_a_new_revision_decides_again_about_every_file() -> None:
-    made = tree(1)
-    index = QbeastIndex(0, decode_revisions({"qbeast.lastRevisionID": "0"}), ())
-    index.apply(made.commits[0])
-    assert {file.kind for file in index.files} == {FileClass.MALFORMED}, "their revision is not known yet"
-    index.apply(Commit(2, 0, "SET TBLPROPERTIES", metadata=TableMetadata("u", configuration=configuration(20))))
-    assert {file.kind for file in index.files} == {FileClass.INDEXED}
-    assert index.version == 2

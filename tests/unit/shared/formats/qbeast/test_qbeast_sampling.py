@@ -7,7 +7,7 @@ from shared.formats.qbeast.batches import batches
 from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
 from shared.formats.qbeast.groups import eligible_groups, file_level
-from shared.formats.qbeast.leveled import IndexBudget, select_leveled
+from shared.formats.qbeast.leveled import select_leveled
 from shared.formats.qbeast.revisions import IndexedColumn, Revision
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.sampling import Worklist, rows_read, sample_of, sampling_batches, select_sampling
@@ -117,7 +117,7 @@ def test_weights_of_samples_stay_within_the_range_of_weights() -> None:
 
 
 SPACE = CubeSpace(2)
-NO_LIMIT = IndexBudget(10**9)
+NO_LIMIT = 10**9
 
 
 def leveled_file(path: str, *blocks: tuple[str, int], size: int = 100) -> IndexFile:
@@ -148,7 +148,7 @@ def test_a_small_block_of_a_large_file_is_of_the_files_level() -> None:
 
 def test_two_blocks_of_one_cube_in_one_file_are_merged() -> None:
     found = select_leveled([leveled_file("a", ("w", 5), ("w", 6))], SPACE, NO_LIMIT)
-    assert (found.paths, found.rows) == (("a",), 11)
+    assert found.paths == ("a",)
 
 
 def test_low_levels_come_first_then_shallow_cubes_then_few_blocks() -> None:
@@ -162,9 +162,9 @@ def test_low_levels_come_first_then_shallow_cubes_then_few_blocks() -> None:
         leveled_file("deep2", ("AA", 9)),
     ]
     assert [(g.level, g.cube) for g in eligible_groups(files, SPACE)] == [(0, "w"), (0, "A"), (0, "AA"), (1, "")]
-    assert select_leveled(files, SPACE, IndexBudget(0)).paths == ("few1", "few2")
-    found = select_leveled(files, SPACE, IndexBudget(500))
-    assert (found.cubes, found.bytes) == (("w", "A"), 500), "the next level waits, whatever the budget"
+    assert select_leveled(files, SPACE, 0).paths == ("few1", "few2")
+    found = select_leveled(files, SPACE, 500)
+    assert (found.cubes, len(found.files)) == (("w", "A"), 5), "the next level waits, whatever the budget"
     assert select_leveled(files, SPACE, NO_LIMIT).cubes == ("w", "A", "AA")
 
 
@@ -174,12 +174,12 @@ def test_the_first_group_that_does_not_fit_ends_the_selection() -> None:
         *(leveled_file(f"b{n}", ("A", 9), size=500) for n in range(2)),
         *(leveled_file(f"c{n}", ("w", 9), size=10) for n in range(2)),
     ]
-    assert select_leveled(files, SPACE, IndexBudget(100)).cubes == ("",)
+    assert select_leveled(files, SPACE, 100).cubes == ("",)
 
 
 def test_files_that_are_chosen_already_cost_nothing() -> None:
     files = [leveled_file("a", ("", 9), ("w", 9)), leveled_file("b", ("", 9), ("w", 9))]
-    assert select_leveled(files, SPACE, IndexBudget(200)).cubes == ("", "w")
+    assert select_leveled(files, SPACE, 200).cubes == ("", "w")
 
 
 def test_of_a_group_beyond_the_budget_the_files_with_most_of_its_rows_are_taken() -> None:
@@ -189,25 +189,5 @@ def test_of_a_group_beyond_the_budget_the_files_with_most_of_its_rows_are_taken(
         leveled_file("c", ("", 7)),
         leveled_file("d", ("", 2)),
     ]
-    found = select_leveled(files, SPACE, IndexBudget(300))
-    assert (found.paths, found.is_oversized) == (("c", "b", "d"), False)
-    found = select_leveled(files, SPACE, IndexBudget(150))
-    assert (found.paths, found.is_oversized) == (("c", "b"), True), "progress goes before the budget"
-
-
-def test_a_group_beyond_the_hard_limit_is_blocked_and_the_next_one_is_taken() -> None:
-    files = [
-        *(leveled_file(f"a{n}", ("", 9), size=900) for n in range(2)),
-        *(leveled_file(f"b{n}", ("w", 9), size=100) for n in range(4)),
-    ]
-    found = select_leveled(files, SPACE, IndexBudget(0, max_bytes=300))
-    assert [group.cube for group in found.blocked] == [""]
-    assert (found.cubes, found.bytes, found.is_oversized) == (("w",), 300, False)
-    only = select_leveled(files[:2], SPACE, IndexBudget(10**6, max_bytes=300))
-    assert (only.paths, only.level, len(only.blocked)) == ((), -1, 1)
-    assert select_leveled(files[2:], SPACE, IndexBudget(10**6, max_bytes=400)).bytes == 400
-
-
-def test_without_any_limit_all_groups_of_the_level_are_taken() -> None:
-    assert IndexBudget(0).fitting is None
-    assert IndexBudget(5, 3).fitting == 3
+    assert select_leveled(files, SPACE, 300).paths == ("c", "b", "d")
+    assert select_leveled(files, SPACE, 150).paths == ("c", "b"), "progress goes before the budget"

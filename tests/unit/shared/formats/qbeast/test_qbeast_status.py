@@ -10,7 +10,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.status import index_status, refusal
 from shared.formats.registry import support_of
 from shared.index.signal import IndexSignal
-from shared.index.status import IndexQuery, IndexRewrites
+from shared.index.status import IndexQuery, IndexRewrites, NextRewrite
 from shared.partitions import WHOLE_TABLE
 from shared.refusals import RefusalCode
 from shared.table import DataFile, PartitionColumn, Snapshot, TableProtocol
@@ -56,13 +56,12 @@ def test_the_status_shows_revisions_files_and_the_next_rewrite() -> None:
     assert (found.unindexed.files, found.unindexed.oldest_ms, found.first_problem) == (0, None, "")
 
 
-def test_files_that_are_not_indexed_are_counted_and_never_next_and_a_budget_selects_fewer() -> None:
-    """No job indexes them."""
+def test_files_that_are_not_indexed_are_counted_and_next_and_a_budget_selects_fewer() -> None:
     snapshot = with_file({})
     found = index_status(snapshot, PLAIN)
     assert found is not None
     assert found.rewrites.next is not None
-    assert (found.rewrites.next.strategy, "odd" in found.rewrites.next.paths) == ("leveled", False)
+    assert (found.rewrites.next.strategy, found.rewrites.next.paths) == ("unindexed", ("odd",))
     assert (found.unindexed.files, found.unindexed.bytes, found.unindexed.oldest_ms) == (1, 9, 5)
     fewer = index_status(tree().snapshot(), IndexQuery(1, 1))
     more = index_status(tree().snapshot(), PLAIN)
@@ -137,29 +136,23 @@ def test_a_sample_shows_what_it_reads_and_what_a_rewrite_would_lower() -> None:
     assert 0 < reads.rewrite_bytes <= found.revisions[0].metrics.bytes
     with pytest.raises(InvalidInput, match="sample"):
         index_status(made.snapshot(), IndexQuery(sample=1.5))
-    with pytest.raises(InvalidInput, match="files of other writers cannot be indexed here"):
-        index_status(made.snapshot(), IndexQuery(revision=0, sample=0.1))
+    assert index_status(made.snapshot(), IndexQuery(revision=0, sample=0.1)) is not None
 
 
-@pytest.mark.parametrize(
-    ("revision", "reason"), [("0", "files of other writers cannot be indexed here"), ("9", "no revision 9")]
-)
-def test_a_revision_of_the_tables_own_that_cannot_be_optimized_is_ignored_and_no_rewrite_follows(
-    revision: str, reason: str
-) -> None:
+def test_a_revision_of_the_tables_own_that_cannot_be_optimized_is_ignored_and_no_rewrite_follows() -> None:
     """Its owner may have meant it for another optimizer, and what others ask about the table is answered."""
     snapshot, name = tree().snapshot(), "use.optimization.autoOptimize.revisionId"
-    own = replace(snapshot.metadata, configuration={**snapshot.metadata.configuration, name: revision})
+    own = replace(snapshot.metadata, configuration={**snapshot.metadata.configuration, name: "9"})
     found = index_status(replace(snapshot, metadata=own), IndexQuery(sample=0.1))
     assert found is not None
     (issue,) = found.issues
-    assert (issue.property, issue.value) == (name, revision)
-    assert reason in issue.reason
+    assert (issue.property, issue.value) == (name, "9")
+    assert "no revision 9" in issue.reason
     assert found.rewrites.next is None
     assert IndexSignal.of(found).refusal == f"{issue.reason}."
 
 
-def test_an_index_without_a_revision_yet_has_no_rewrite_sample_or_forecast() -> None:
+def test_an_index_without_a_revision_yet_has_files_to_index_and_no_sample_or_forecast() -> None:
     """Its table was created for the library, and another writer was the first to append."""
     made = QbeastTree(random.Random(7), cube_size=20)
     made.append_plainly(made.new_rows(5))
@@ -169,4 +162,5 @@ def test_an_index_without_a_revision_yet_has_no_rewrite_sample_or_forecast() -> 
     found = index_status(created, IndexQuery(sample=0.1, is_forecast=True))
     assert found is not None
     assert (found.last_revision, found.revisions, found.unindexed.files) == (0, (), 1)
-    assert found.rewrites == IndexRewrites()
+    (path,) = made.files
+    assert found.rewrites == IndexRewrites(NextRewrite("unindexed", (path,), made.files[path].size_bytes))

@@ -186,7 +186,7 @@ def configuration(revision: object = REVISION, last: str = "1") -> dict[str, str
     return {"qbeast.lastRevisionID": last, "qbeast.revision.1": json.dumps(revision), "delta.x": "y"}
 
 
-def test_a_revision_has_its_columns_cube_size_and_time() -> None:
+def test_a_revision_has_its_columns_and_cube_size() -> None:
     found = decode_revisions(configuration() | {"qbeast.revision.0": json.dumps(REVISION | {"new": [1]})})
     assert found.last == 1
     assert found.get(1) == found.by_id[1]
@@ -194,7 +194,7 @@ def test_a_revision_has_its_columns_cube_size_and_time() -> None:
     assert found.get(2) is None
     revision = found.by_id[1]
     assert revision.columns == (IndexedColumn("price", "linear"), IndexedColumn("name", "cdfquantiles"))
-    assert (revision.desired_cube_size, revision.created_ms, revision.space.dimensions) == (500, 17, 2)
+    assert (revision.desired_cube_size, revision.space.dimensions) == (500, 2)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,6 @@ def test_a_last_revision_that_is_missing_is_refused() -> None:
         REVISION | {"columnTransformers": ["price"]},
         REVISION | {"desiredCubeSize": 0},
         REVISION | {"desiredCubeSize": "500"},
-        REVISION | {"timestamp": "now"},
     ],
 )
 def test_a_revision_that_cannot_be_read_is_refused_by_its_property(revision: object) -> None:

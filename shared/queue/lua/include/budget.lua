@@ -1,0 +1,207 @@
+-- Budgets: what the jobs of a table, of a tenant or of all may use in a day or a month of UTC. A job starts only if the most
+-- that it is predicted to use fits into all of them; that is reserved, and replaced by what its worker reports. A run that
+-- reports nothing, because its actor died, keeps its reservation. All belongs to the period in which the run began.
+-- BUDGETS: scope to `limit/period/weights;..|as configured`, and `prices` to `currency/weights`. A budget limits the sum of the
+-- five figures of a usage times their weights, or times the prices if it names a currency instead.
+-- SPENT: scope to day and month, numbered from 1970 and from year 0, and five figures for each of them.
+-- include: config
+local budget_opens, reserve, reconcile_budgets, learn_usage, read_usage
+do
+  local FIGURES = {usage_core_ms = 1, usage_bytes_read = 2, usage_bytes_written = 3, usage_reads = 4, usage_writes = 5}
+  local PERIODS = {day = {at = 1, first = 3}, month = {at = 2, first = 8}}
+  local DAY_MS, DAYS_PER_MONTH = 86400000, 30.436875
+  -- The fixed work of a job weighs as much as so many bytes.
+  local FIXED_BYTES, BYTES_PER_UNIT = 8388608, 1048576
+  -- What a MiB of a kind that has not run on the table uses at most: several times what most need.
+  local UNKNOWN = {500, 2097152, 2097152, 200, 16}
+  -- A run uses at most so many times what the greatest before it used per byte; more while few are known.
+  local MARGIN, MARGIN_OF_FEW, FEW_RUNS = 1.25, 2, 10
+  -- The greatest is forgotten slowly; sums are halved, so that the newest runs weigh most.
+  local KEPT_OF_GREATEST, RUNS_WEIGHED = 0.99, 64
+
+  local SCOPES = {
+    {letter = 't', of = function(job) return 'table|' .. job.table end},
+    {letter = 'n', of = function(job) return 'tenant|' .. job.tenant end},
+    {letter = 'q', of = function() return 'queue|' end},
+  }
+
+  -- What this call knows to be spent, by scope; and whether there is any budget.
+  local spent, has_any
+  on_call_start[#on_call_start + 1] = function() spent, has_any = {}, nil end
+
+  local function numbers(text)
+    local found = {}
+    for one in text:gmatch('[^,]+') do found[#found + 1] = tonumber(one) end
+    return found
+  end
+
+  local function joined(list)
+    local texts = {}
+    for i = 1, #list do texts[i] = string.format('%.17g', list[i]) end
+    return table.concat(texts, ',')
+  end
+
+  -- Days from 1970 to the first day of a month; years begin with March, so that leap days are last (Hinnant 2013).
+  local function first_day(month)
+    local from_march = month - 2
+    local year, place = math.floor(from_march / 12), from_march % 12
+    local leap_days = math.floor(year / 4) - math.floor(year / 100) + math.floor(year / 400)
+    return 365 * year + leap_days + math.floor((153 * place + 2) / 5) - 719468
+  end
+
+  local function month_of(day)
+    local month = 1970 * 12 + math.floor(day / DAYS_PER_MONTH) - 1
+    for _ = 1, 2 do
+      if first_day(month + 1) <= day then month = month + 1 end
+    end
+    return month
+  end
+
+  local function next_period_ms(period, number)
+    return (period == 'day' and number + 1 or first_day(number + 1)) * DAY_MS
+  end
+
+  -- A clock that is set back begins no earlier period again.
+  local function begin_period(one, period, number)
+    if number <= one[period.at] then return end
+    one[period.at] = number
+    for i = period.first, period.first + 4 do one[i] = 0 end
+  end
+
+  local function spent_of(scope)
+    local one = spent[scope]
+    if not one then
+      one = numbers(call('HGET', SPENT, scope) or '0,0')
+      local day = math.floor(now_ms / DAY_MS)
+      begin_period(one, PERIODS.day, day)
+      begin_period(one, PERIODS.month, month_of(day))
+      spent[scope] = one
+    end
+    return one
+  end
+
+  local function add(one, period, figures, sign)
+    for i = 1, 5 do
+      local at = period.first + i - 1
+      one[at] = math.max(0, one[at] + sign * figures[i])
+    end
+  end
+
+  local function weighted(figures, first, weights)
+    local sum = 0
+    for i = 1, 5 do sum = sum + figures[first + i - 1] * weights[i] end
+    return sum
+  end
+
+  local function base_of(job) return (tonumber(job.cost) + FIXED_BYTES) / BYTES_PER_UNIT end
+  local function rate_of(job) return job.kind .. '|' .. (job.extent or '0') end
+
+  -- The most that a job is predicted to use.
+  local function bound_of(job)
+    local known, base, bound = call('HGET', rates_key(job.table), rate_of(job)), base_of(job), {}
+    local rates = known and numbers(known)
+    for i = 1, 5 do
+      local most = rates and rates[7 + i] * (rates[1] < FEW_RUNS and MARGIN_OF_FEW or MARGIN) or UNKNOWN[i]
+      bound[i] = math.ceil(most * base)
+    end
+    return bound
+  end
+
+  -- Calls `act(limit, period, weights)` for each part of a budget; without weights: its currency has no prices.
+  local function each_limit(budget, prices, act)
+    for limit, period, unit in budget:match('^[^|]*'):gmatch('([^/;]+)/(%a+)/([^;]+)') do
+      local weights = unit:find(',', 1, true) and unit or (prices or ''):match('^' .. unit .. '/(.*)$')
+      act(tonumber(limit), period, weights and numbers(weights))
+    end
+  end
+
+  -- Returns when the job may start, and the scope whose budget holds it, nil if it may now; `!` before the scope: the whole
+  -- budget is too small for it, `?`: its currency has no prices. The budgets that count its use become its `scopes`.
+  function budget_opens(job)
+    job.scopes = {}
+    if has_any == nil then has_any = call('EXISTS', BUDGETS) == 1 end
+    if not has_any then return nil end
+    local opens, holder
+    local found = call('HMGET', BUDGETS, SCOPES[1].of(job), SCOPES[2].of(job), SCOPES[3].of(job), 'prices')
+    for i = 1, #SCOPES do
+      if found[i] then
+        local scope = SCOPES[i].of(job)
+        local one = spent_of(scope)
+        job.bound = job.bound or bound_of(job)
+        job.scopes[#job.scopes + 1] = SCOPES[i]
+        each_limit(found[i], found[4], function(limit, period, weights)
+          local needed = weights and weighted(job.bound, 1, weights) or math.huge
+          local used = weights and weighted(one, PERIODS[period].first, weights) or 0
+          if job.any_time == '1' or used + needed <= limit then return end
+          local mark = not weights and '?' or needed > limit and '!' or ''
+          local ends = next_period_ms(period, one[PERIODS[period].at])
+          if not opens or ends > opens then opens, holder = ends, mark .. scope end
+        end)
+      end
+    end
+    return opens, holder
+  end
+
+  -- Reserves what a job that starts may use. `is_foreseen`: for this call alone.
+  function reserve(job, is_foreseen)
+    if #job.scopes == 0 then return end
+    local letters, periods = '', {0, 0}
+    for _, scope in ipairs(job.scopes) do
+      local one = spent_of(scope.of(job))
+      for _, period in pairs(PERIODS) do
+        add(one, period, job.bound, 1)
+        periods[period.at] = math.max(periods[period.at], one[period.at])
+      end
+      if not is_foreseen then call('HSET', SPENT, scope.of(job), joined(one)) end
+      letters = letters .. scope.letter
+    end
+    job.reserved = joined(periods) .. ',' .. joined(job.bound) .. '|' .. letters
+  end
+
+  -- The figures among the counters (name, increment pairs in args[first ..]) that a run reports; nil if there are none.
+  function read_usage(args, first, pairs_given)
+    local usage, is_known = {0, 0, 0, 0, 0}, false
+    for i = first, first + 2 * pairs_given - 1, 2 do
+      local figure = FIGURES[args[i]]
+      if figure then usage[figure], is_known = tonumber(args[i + 1]), true end
+    end
+    return is_known and usage or nil
+  end
+
+  -- Replaces the reservation of a run by its use, in the periods in which it began.
+  function reconcile_budgets(job, usage)
+    if not job.reserved or not usage then return end
+    local text, letters = job.reserved:match('^([^|]+)|(%a+)$')
+    local reserved = numbers(text)
+    local bound = {unpack(reserved, 3)}
+    for _, scope in ipairs(SCOPES) do
+      local name = scope.of(job)
+      -- Without what is spent the budget was removed meanwhile.
+      if letters:find(scope.letter, 1, true) and call('HEXISTS', SPENT, name) == 1 then
+        local one = spent_of(name)
+        for _, period in pairs(PERIODS) do
+          if one[period.at] == reserved[period.at] then
+            add(one, period, usage, 1)
+            add(one, period, bound, -1)
+          end
+        end
+        call('HSET', SPENT, name, joined(one))
+      end
+    end
+  end
+
+  -- Learns what a kind of job uses per byte: number of runs, sums of bytes and of the figures, and the greatest of each.
+  function learn_usage(job, usage)
+    local key, base = rates_key(job.table), base_of(job)
+    local rates = numbers(call('HGET', key, rate_of(job)) or '0,0,0,0,0,0,0,0,0,0,0,0')
+    rates[1], rates[2] = rates[1] + 1, rates[2] + base
+    for i = 1, 5 do
+      rates[2 + i] = rates[2 + i] + usage[i]
+      rates[7 + i] = math.max(usage[i] / base, rates[7 + i] * KEPT_OF_GREATEST)
+    end
+    if rates[1] >= RUNS_WEIGHED then
+      for i = 1, 7 do rates[i] = rates[i] / 2 end
+    end
+    call('HSET', key, rate_of(job), joined(rates))
+  end
+end
