@@ -32,6 +32,7 @@ public final class WatchedCommit implements TableOperations {
   private final TableOperations table;
   private final int formatVersion; // Of the metadata that were read last.
   private volatile boolean isAsked;
+  private boolean isMade;
   private Long upon;
   private Long checked;
   private Long outputs; // Sequence number of new data files.
@@ -114,6 +115,7 @@ public final class WatchedCommit implements TableOperations {
     isAsked = true;
     try {
       table.commit(base, metadata);
+      isMade = true;
     } catch (CommitFailedException failure) {
       throw new OthersFirstException(failure);
     }
@@ -123,8 +125,9 @@ public final class WatchedCommit implements TableOperations {
     return table.current();
   }
 
+  /** Returns the newest metadata, and after the commit those that it left: the catalog has answered with them. */
   public TableMetadata refresh() {
-    return table.refresh();
+    return isMade ? table.current() : table.refresh();
   }
 
   public FileIO io() {
