@@ -10,7 +10,7 @@ from shared.formats.qbeast.files import IndexFile
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.names import LAST_REVISION, NOT_INDEXED
 from shared.formats.qbeast.next_revision import NewestRevision, ValueRange
-from shared.formats.qbeast.transformations import coordinates, in_zone
+from shared.formats.qbeast.transformations import Coordinate, coordinates, in_zone
 from shared.refusals import RefusalReason
 from shared.table import DataFile, Snapshot
 
@@ -36,6 +36,7 @@ class NewFiles:
         if last != NOT_INDEXED:
             self._require_known(snapshot, last, sum(file.size_bytes for file in files))
         newest = NewestRevision.of(configuration, self.table.column_types())
+        in_zone([Coordinate("linear", one.name, one.type) for one in newest.ranged], self.zone)
         ranges = self.table.ranges(files, newest.ranged, self.zone)
         self._refused |= {path for path, found in ranges.items() if found is None}
         placed = tuple(file for file in files if file.path not in self._refused)

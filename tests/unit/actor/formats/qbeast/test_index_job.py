@@ -410,3 +410,6 @@ def test_a_table_without_a_revision_gets_its_first_one() -> None:
     files, properties = NewFiles(made, "").prepared(made.snapshot(), new, 5)
     assert (files, sorted(properties)) == (new, ["qbeast.lastRevisionID", "qbeast.revision.1"])
     assert made.verified == []
+    made.column_types = lambda: {"price": "date", "user": "double"}  # type: ignore[method-assign]
+    with pytest.raises(RefusedFiles, match="index-zone"):
+        NewFiles(made, "").prepared(made.snapshot(), new, 5)
