@@ -106,7 +106,7 @@ def found(path: Path) -> Rows:
 
 def newest(rows: Rows) -> Rows:
     """Return the newest row of each key."""
-    return sorted({row[0]: row for row in sorted(rows)}.values())
+    return sorted({row[0]: row for row in sorted(rows)}.values(), key=repr)
 
 
 def test_whatever_phase_kills_an_actor_the_next_one_ends_the_job_and_no_row_differs(stack: Stack) -> None:

@@ -48,7 +48,7 @@ steps = st.one_of(
         st.just("request"), st.sampled_from("abc"), st.integers(0, 5), st.sampled_from(["compact", "vacuum"]), sizes
     ),
     st.tuples(st.just("claim"), st.integers(1, 3)),
-    st.tuples(st.just("wait"), st.integers(1, 40 * HOUR_MS)),
+    st.tuples(st.just("advance"), st.integers(1, 40 * HOUR_MS)),
     st.tuples(st.just("end"), st.sampled_from([RunResult.DONE, RunResult.DONE, RunResult.YIELD, RunResult.FAIL])),
     st.tuples(st.just("end"), st.just(None)),
 )
