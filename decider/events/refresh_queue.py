@@ -2,7 +2,7 @@
 
 It is bounded by the number of tables, so a burst costs no memory. It is local to the process: the sweep finds what a
 crash loses. Tables of the sweep wait behind those that events named, which a sweep of a large fleet would hold up for
-minutes. A refresh that fails temporarily is retried with exponential backoff.
+minutes. A refresh that fails temporarily, or unexpectedly, is retried with exponential backoff.
 """
 
 import asyncio
@@ -158,9 +158,11 @@ class RefreshQueue:
         except LakewrightError as problem:
             self._problems[table_id] = str(problem)
             log.warning("table_refresh_failed", table=waiting.table.name, error=str(problem))
-        except Exception:
-            # An unexpected log must not end the refreshes of all other tables; the sweep retries it.
+        except Exception as problem:
+            # It must not end the refreshes of other tables; what a full disk or too many open files did may be over.
+            self._problems[table_id] = f"{type(problem).__name__}: {problem}"
             log.exception("table_refresh_crashed", table=waiting.table.name)
+            self._retry_later(waiting, problem)
         finally:
             self._running.discard(table_id)
             if not self.backlog:
@@ -184,7 +186,7 @@ class RefreshQueue:
         with tracing.span(SpanName.REFRESH, tracing.origin_of(waiting.traces), attributes):
             await self._handle(waiting.table, waiting.version)
 
-    def _retry_later(self, failed: _QueuedRefresh, problem: RetryableError) -> None:
+    def _retry_later(self, failed: _QueuedRefresh, problem: Exception) -> None:
         """Queue a table again after a pause; after too many failures leave it to the sweep."""
         table = failed.table
         failures = self._failures.get(table.id, 0) + 1

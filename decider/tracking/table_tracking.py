@@ -211,7 +211,7 @@ class TableTracking:
         """Return whether the table's history still contains the cursor's position.
 
         A table that was dropped and created again at its location starts over at version 0, and its commits would be
-        applied to the old table's partitions. Checked at most once in `followed_table.TRUSTED_MS`, and not while this
+        applied to the old table's partitions. Checked at most once in `table_context.TRUSTED_MS`, and not while this
         process applies its commits; nor here where commits that follow it show it.
         """
         now_ms = self._parts.now_ms()

@@ -101,7 +101,8 @@ class Follower:
         found = [] if self.process.alive else ["follower: the decider has ended"]
         if not is_followed:
             waiting = f"{len(self._unaccepted)} events were never accepted"
-            found.append(f"follower: accepted events were not followed: {self._lake.behind(redis)}; {waiting}")
+            said = [line for line in self.process.log.read_text("utf-8").splitlines() if "table_refresh" in line][-3:]
+            found.append(f"follower: accepted events were not followed: {self._lake.behind(redis)}; {waiting}; {said}")
         wrong = self._lake.wrong_tables(redis) if is_followed else 0
         return [*found, f"follower: {wrong} tables differ from a count"] if wrong else found
 

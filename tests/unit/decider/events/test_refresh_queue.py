@@ -77,11 +77,11 @@ async def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_be
         assert refreshes.most == {"a": 1, "b": 1}
 
 
-async def test_a_look_that_crashed_or_was_refused_ends_no_one_elses() -> None:
+async def test_a_look_that_was_refused_ends_no_one_elses_and_is_not_repeated() -> None:
     async with in_time():
         refreshes = RecordedRefreshes()
         refreshes.open.set()
-        refreshes.fails = [KeyError("no one foresaw this"), InvalidInput("no table")]
+        refreshes.fails = [InvalidInput("no table"), InvalidInput("no table")]
         inbox = RefreshQueue(refreshes, workers=1)
         work = asyncio.create_task(refreshing(inbox))
         for table in (A, B, A):
@@ -93,12 +93,15 @@ async def test_a_look_that_crashed_or_was_refused_ends_no_one_elses() -> None:
         work.cancel()
 
 
+@pytest.mark.parametrize("failure", [RetryableError("away"), OSError("too many open files")], ids=["foreseen", "crash"])
 @pytest.mark.parametrize("tries", [1, 3])
-async def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_the_sweep(tries: int) -> None:
+async def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_the_sweep(
+    tries: int, failure: Exception
+) -> None:
     async with in_time():
         refreshes = RecordedRefreshes()
         refreshes.open.set()
-        refreshes.fails = [RetryableError("away") for _ in range(tries)]
+        refreshes.fails = [failure for _ in range(tries)]
         inbox = RefreshQueue(refreshes, workers=1, retry_policy=RetryPolicy(tries, 0.001, 0.001))
         work = asyncio.create_task(refreshing(inbox))
         await inbox.put(A, 5)
