@@ -1,6 +1,5 @@
 """Budgets from properties and commands to the queue: what is shown of them, and what scalers see."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,18 +10,12 @@ from decider.background.queue_upkeep import WorkWindowTimes
 from decider.store.queue.backlog import read_backlog
 from shared.prices import PRESETS
 from shared.queue import commands, keys
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
 TOO_SMALL = "0.000001 core-hours/day"
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    with LiveDecider(decider_settings(redis_url)) as live:
-        yield live
 
 
 def budgeted_table(decider: LiveDecider, folder: Path, budget: str) -> tuple[str, WrittenTable]:

@@ -1,6 +1,5 @@
 """Work windows of tables, from their properties to the queue: what is shown, and what requests and scalers see."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,18 +11,12 @@ from decider.store.queue.backlog import read_backlog
 from shared.policy.work_windows import HORIZON_MS
 from shared.queue import commands, keys
 from shared.queue.decode import text
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
 WINDOW = "lakewright.window"
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    with LiveDecider(decider_settings(redis_url)) as live:
-        yield live
 
 
 def closed_now(decider: LiveDecider) -> str:

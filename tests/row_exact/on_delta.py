@@ -21,7 +21,7 @@ from shared.formats.delta_references import vector_path
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, PartitionKey
 from tests.row_exact.by_hand import DAYS, HandWriter, visible_rows
-from tests.row_exact.playing import Model, counted, explain
+from tests.row_exact.playing import Model, counted, explain, live_files, row_ids_kept
 from tests.support import delta_tables as tables
 from tests.support import duckdb_extensions
 from tests.support.delta_lab import mark
@@ -226,12 +226,7 @@ class OnDelta:
     # What we do.
 
     def live(self) -> Mapping[PartitionKey, Sequence[DataFile]]:
-        engine, location = self._engines.of["copied"], self.path.as_uri()
-        values = (
-            [PartitionKey(f'{{"d":"{day}"}}') for day in range(DAYS)] if self._kind.by_day else [PartitionKey("{}")]
-        )
-        found = {key: engine.read_partition(location, key).files for key in values}
-        return {key: sorted(files, key=lambda file: file.path) for key, files in found.items()}
+        return live_files(self._engines.of["copied"], self.path.as_uri(), DAYS if self._kind.by_day else 0)
 
     def rewrite(self, groups: Sequence[FileGroup], control: Steering, way: str, below: int) -> RewriteOutcome:
         request = RewriteRequest(
@@ -241,13 +236,8 @@ class OnDelta:
             may_copy=way != "encoded",
             carry_below=Fraction(below, 100),
         )
-        before, self.model.touched = self._row_ids(), set()
-        try:
+        with row_ids_kept(self.model, self._row_ids):
             return self._engines.of[way].rewrite(request, control)
-        finally:
-            after = self._row_ids()
-            kept = before.keys() & after.keys() - self.model.touched
-            assert {one: before[one] for one in kept} == {one: after[one] for one in kept}, "row ids changed"
 
     def _row_ids(self) -> Mapping[int, tuple[Any, ...]]:
         if "delta.enableRowTracking" not in self._kind.properties:

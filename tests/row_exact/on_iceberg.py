@@ -19,7 +19,7 @@ from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, DataFile, PartitionKey
 from tests.iceberg_stress.readers import EQUALITY_UNKNOWN, _DuckDb
-from tests.row_exact.playing import Model, Rows, counted, explain
+from tests.row_exact.playing import Model, Rows, counted, explain, live_files, row_ids_kept
 from tests.support.forced_copies import FORCED_LIMITS, NEVER_COPIES
 from tests.support.iceberg_foreign import ForeignWriter
 from tests.support.iceberg_foreign import field as with_id
@@ -216,23 +216,13 @@ class OnIceberg:
         self._is_upgraded = True
 
     def live(self) -> Mapping[PartitionKey, Sequence[DataFile]]:
-        engine, location = self._engines.of["copied"], self._lab.location(self._name)
-        values = (
-            [PartitionKey(f'{{"d":"{day}"}}') for day in range(DAYS)] if self._kind.by_day else [PartitionKey("{}")]
-        )
-        found = {key: engine.read_partition(location, key).files for key in values}
-        return {key: sorted(files, key=lambda file: file.path) for key, files in found.items()}
+        return live_files(self._engines.of["copied"], self._lab.location(self._name), DAYS if self._kind.by_day else 0)
 
     def rewrite(self, groups: Sequence[FileGroup], control: Steering, way: str, below: int) -> RewriteOutcome:
         mark = CommitMetadata(CommitOrigin("job", 1), partition="{}", round=1, mode="minor", started_ms=1).encode()
         request = RewriteRequest(self._lab.location(self._name), tuple(groups), mark, may_copy=way != "encoded")
-        before, self.model.touched = self._lineage(), set()
-        try:
+        with row_ids_kept(self.model, self._lineage):
             return self._engines.of[way].rewrite(request, control)
-        finally:
-            after = self._lineage()
-            kept = before.keys() & after.keys() - self.model.touched
-            assert {one: before[one] for one in kept} == {one: after[one] for one in kept}, "row ids changed"
 
     def _lineage(self) -> Mapping[int, tuple[Any, ...]]:
         """Return id and version of each row of a table that has them."""

@@ -1,13 +1,15 @@
 """Random schedules of rewrites and of others who change the table, on a real table, beside a model of its rows."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Any, Protocol
 
-from actor.ports import GroupStatus, RewriteOutcome
+from actor.ports import GroupStatus, RewriteOutcome, TableEngine
 from shared.errors import Conflict
 from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, PartitionKey
 from tests.support.steering import Steering
 
@@ -99,6 +101,25 @@ class World(Protocol):
 
 WAYS = ("copied", "copied", "by column", "by column", "encoded")
 MODES = (*[RewriteMode.MINOR] * 5, RewriteMode.MAJOR, RewriteMode.FULL, RewriteMode.IDLE, RewriteMode.PURGE)
+
+
+def live_files(engine: TableEngine, location: str, days: int) -> Mapping[PartitionKey, Sequence[DataFile]]:
+    """Return the live files of each partition; days: number of partitions, 0 for a table without."""
+    keys = [PartitionKey(f'{{"d":"{day}"}}') for day in range(days)] or [WHOLE_TABLE]
+    found = {key: engine.read_partition(location, key).files for key in keys}
+    return {key: sorted(files, key=lambda file: file.path) for key, files in found.items()}
+
+
+@contextmanager
+def row_ids_kept(model: Model, ids: Callable[[], Mapping[int, tuple[Any, ...]]]) -> Iterator[None]:
+    """Compare what `ids` returns of each row before and after, except for rows that others wrote meanwhile."""
+    before, model.touched = ids(), set()
+    try:
+        yield
+    finally:
+        after = ids()
+        kept = before.keys() & after.keys() - model.touched
+        assert {one: before[one] for one in kept} == {one: after[one] for one in kept}, "row ids changed"
 
 
 class Player:

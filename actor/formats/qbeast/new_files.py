@@ -17,7 +17,7 @@ from shared.table import DataFile, Snapshot
 
 @dataclass(slots=True)
 class NewFiles:
-    """Those of one table in one run; zone: in which days begin for its writers, empty where that is not known."""
+    """Unindexed files of one table in one run; zone: of its writers' days, empty where that is not known."""
 
     table: IndexTable
     zone: str

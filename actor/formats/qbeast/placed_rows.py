@@ -109,7 +109,6 @@ class PlacedRows:
         missing = [one.column for one in self._wanted.coordinates if one.column.lower() not in known]
         if missing:
             raise self._refused(f"the table has no column {missing[0]!r}, which its revision names")
-
         zones = self._scala.resolve("java.time.ZoneId").getAvailableZoneIds()
         for zone in {one.zone for one in self._wanted.coordinates if one.zone.strip("+-0123456789:")}:
             if not zones.contains(zone):
