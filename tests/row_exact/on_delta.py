@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
@@ -206,9 +207,14 @@ class OnDelta:
         log.forTable(self._session._jsparkSession, str(self.path)).checkpoint()
 
     def delete_by_deltalake(self) -> None:
-        ids = self.model.some(2)
+        ids = [] if self._misleads_deltalake() else self.model.some(2)
         if ids and self._by_deltalake(lambda table: table.delete(f"id IN ({', '.join(map(str, ids))})")):
             self.model.drop(ids)
+
+    def _misleads_deltalake(self) -> bool:
+        """Return whether a vector hides rows of a file of several row groups: deltalake's DELETE misses rows there."""
+        hidden = [add["path"] for add in tables.live(self.path).values() if add.get("deletionVector")]
+        return any(pq.read_metadata(self.path / unquote(path)).num_row_groups > 1 for path in hidden)
 
     def optimize_by_deltalake(self) -> None:
         self._by_deltalake(lambda table: table.optimize.compact())
