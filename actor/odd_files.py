@@ -11,7 +11,7 @@ from shared.plain_files import odd_kind
 
 def local_boundary() -> Boundary:
     """Return the rule of what may be read anywhere on this machine's disk: links are followed, odd files are not."""
-    return Boundary(real_path=os.path.realpath, first_odd=first_odd)
+    return Boundary(real_path=os.path.realpath, first_odd=first_odd, is_link=os.path.islink)
 
 
 def first_odd(place: str) -> str:

@@ -312,6 +312,7 @@ def boundary(environment: Mapping[str, str] = os.environ) -> Boundary:
         roots=tuple(map(canonical_location, read(ROOTS, comma_separated, no_roots))),
         allows_external_files=read(ALLOW_EXTERNAL_FILES, boolean, default=False),
         real_path=os.path.realpath,
+        is_link=os.path.islink,
     )
 
 

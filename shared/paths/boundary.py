@@ -40,12 +40,17 @@ def _none_is(_place: str) -> str:
     return ""
 
 
+def _each_may_be(_place: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Boundary:
     """Locations that may be read: `roots` are canonical locations, none of them means tables anywhere.
 
     `allows_external_files`: data files outside of their table are read where they lie below a root. `first_odd`: what
     at or right below a place on this machine is no plain file, for who opens files without asking (`actor.odd_files`).
+    `is_link`: whether a place may be a link itself; its folder is none.
     `has_literal_paths`: metadata spell folders and files as the store does, and a percent sign is one.
     """
 
@@ -53,6 +58,7 @@ class Boundary:
     allows_external_files: bool = False
     real_path: Callable[[str], str] = _as_it_is
     first_odd: Callable[[str], str] = _none_is
+    is_link: Callable[[str], bool] = _each_may_be
     has_literal_paths: bool = False
 
     def for_literal_paths(self) -> Self:
@@ -152,7 +158,8 @@ class Boundary:
             folder, _, name = decoded_path(place).rpartition("/")
             if folder not in folders:
                 folders[folder] = self.real_path(folder)
-            real = canonical_location(self.real_path(f"{folders[folder]}/{name}"))
+            file = f"{folders[folder]}/{name}"
+            real = canonical_location(self.real_path(file) if self.is_link(file) else file)
             if not self._may_be_read(table, real):
                 raise Unsupported(
                     f"{canonical}: the file {path} is {real} by a link, outside of the table, and is not read",

@@ -118,6 +118,9 @@ def test_rewrites_among_the_commits_of_another_engine_need_no_job(lab: DeltaLab,
         (end,) = lab.engine.rewrite(RewriteRequest(location, (group,), mark("j", number)), Steering()).groups
         counts.append(jobs(lab) - before)
         assert end.status is GroupStatus.COMMITTED
+        after = lab.engine._snapshots.get(location).log.delta_log.unsafeVolatileSnapshot().checksumOpt().get()
+        sizes = DeltaTable(path).get_add_actions()["size_bytes"].to_pylist()
+        assert (after.numFiles(), after.tableSizeBytes()) == (len(sizes), sum(sizes))
     assert sorted(DeltaTable(path).to_pyarrow_table()["id"].to_pylist()) == sorted(expected)
     assert sorted(row.id for row in lab.spark.read.format("delta").load(location).collect()) == sorted(expected)
     assert list((path / "_delta_log").glob("*.checkpoint*.parquet"))

@@ -7,6 +7,7 @@ large the table is.
 
 import json
 import time
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -355,7 +356,7 @@ class TableLog:
         is_recent = self._snapshots.is_recent(self.location)
         since = self._scala.next_snapshot.since
         answer = since(self.hadoop_conf, self._log, cached.snapshot, cached.digest, at_most, is_recent)
-        found = decode_new_commits(bytes(answer))
+        found = decode_new_commits(b64decode(answer))
         self._read |= enumerate(found.commits, cached.version + 1)
         if found.is_known:
             self._known |= {cached.version: cached.digest} | {one: read.digest for one, read in self._read.items()}

@@ -60,8 +60,8 @@ public final class LogReplay {
 
   private static final long MAX_CHECKPOINT_BYTES = 2L << 20;
 
-  /** Each is a request to the store, one after the other; delta-rs writes a checkpoint after a hundred. */
-  private static final int MAX_COMMITS = 110;
+  /** Each is a request to the store, one after the other: some 3 s. Delta's job takes as long where its code is new. */
+  private static final int MAX_COMMITS = 200;
 
   private LogReplay() {}
 

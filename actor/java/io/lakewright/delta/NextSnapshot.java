@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,7 +36,8 @@ public final class NextSnapshot {
   private NextSnapshot() {}
 
   /**
-   * Reads the commits since a snapshot: a line of JSON that describes them, and the bytes of all, one behind the other.
+   * Reads the commits since a snapshot: a line of JSON that describes them, and the bytes of all, one behind the other;
+   * in Base64, because Python takes ten times as long for bytes as for a text.
    *
    * <p>The next commit is asked for by its name until there is none. A listing would go over the whole folder where a
    * store cannot begin in the middle of it.
@@ -46,7 +48,7 @@ public final class NextSnapshot {
    * @param isRecent whether the snapshot is that of a moment ago; if not, a clean-up may be under way, in any order, and
    *     the log is listed
    */
-  public static byte[] since(
+  public static String since(
       Configuration conf, DeltaLog log, Snapshot before, String digest, int atMost, boolean isRecent)
       throws IOException {
     long known = before.version();
@@ -81,7 +83,7 @@ public final class NextSnapshot {
     ByteArrayOutputStream answer = new ByteArrayOutputStream();
     answer.write((Json.text(described) + "\n").getBytes(StandardCharsets.UTF_8));
     all.writeTo(answer);
-    return answer.toByteArray();
+    return Base64.getEncoder().encodeToString(answer.toByteArray());
   }
 
   private static Map described(byte[] commit, long modifiedMs) {
