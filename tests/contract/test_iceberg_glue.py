@@ -18,6 +18,7 @@ from decider.formats.iceberg.table import IcebergFormat, IcebergSettings, Iceber
 from shared.errors import NoTable, RetryableError
 from shared.table import BEFORE_FIRST, Commit
 from tests.contract.formats.worlds import access
+from tests.support.time_limits import scaled
 
 SCHEMA = pa.schema([("id", pa.int64())])
 PLACE = "catalog://glue/sales/orders"
@@ -47,7 +48,8 @@ def glue(tmp_path: Path) -> Iterator[Glue]:
     server.start()
     host, port = server.get_host_and_port()
     endpoint = f"http://{host}:{port}"
-    httpx.post(f"{endpoint}/moto-api/reset").raise_for_status()  # moto keeps tables for as long as the process lives.
+    # moto keeps tables for as long as the process lives.
+    httpx.post(f"{endpoint}/moto-api/reset", timeout=scaled(20)).raise_for_status()
     keys = {"glue.region": "us-east-1", "glue.access-key-id": "a", "glue.secret-access-key": "b"}
     options = {"type": "glue", "glue.endpoint": endpoint, "warehouse": tmp_path.as_uri(), **keys}
     catalog = GlueCatalog("glue", **options)

@@ -87,7 +87,9 @@ def is_working(address: str) -> bool:
     """Return whether an actor takes jobs."""
     try:
         found = httpx.get(
-            f"http://{address}/v1/actors", headers={"Authorization": f"Bearer {ENVIRONMENT['LAKEWRIGHT_TOKEN']}"}
+            f"http://{address}/v1/actors",
+            headers={"Authorization": f"Bearer {ENVIRONMENT['LAKEWRIGHT_TOKEN']}"},
+            timeout=scaled(20),
         )
     except httpx.TransportError:
         return False

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from services.cli.__main__ import app
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.stack import ROOT
+from tests.support.time_limits import scaled
 from tests.unit.docs.test_commands import blocks
 
 pytestmark = pytest.mark.redis
@@ -70,7 +71,8 @@ def test_readme_s_call_of_the_webhook_is_accepted(decider: LiveDecider, tmp_path
     (line,) = [command for command in shown() if command.startswith("curl")]
     words = shlex.split(line.replace("localhost:7420", decider.url.removeprefix("http://")))
     body, url = words[words.index("-d") + 1], next(word for word in words if "/v1/" in word)
-    answer = httpx.post(f"http://{url}", content=body, headers={"content-type": "application/json"}, trust_env=False)
+    json_type = {"content-type": "application/json"}
+    answer = httpx.post(f"http://{url}", content=body, headers=json_type, trust_env=False, timeout=scaled(20))
     assert answer.json()["accepted"] == 1
 
 

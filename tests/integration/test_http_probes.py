@@ -146,7 +146,7 @@ def test_a_decider_whose_task_has_ended_ends_with_1(own_redis_server: RedisServe
 def test_with_a_token_every_call_needs_it_and_probes_do_not(redis_url: str) -> None:
     token = "t0ken-for-tests-only"  # noqa: S105
     with LiveDecider(decider_settings(redis_url, token=token)) as live:
-        with httpx.Client(base_url=live.url, trust_env=False) as stranger:
+        with httpx.Client(base_url=live.url, trust_env=False, timeout=scaled(20)) as stranger:
             for method, path in (("GET", "/v1/status"), ("POST", "/v1/events"), ("DELETE", "/v1/tables/x")):
                 for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {token}"}):
                     answer = stranger.request(method, path, headers=headers)

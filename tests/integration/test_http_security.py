@@ -210,7 +210,7 @@ def test_no_secret_is_ever_logged(redis_server: RedisServer, tmp_path: Any) -> N
     process = stack.start("decider", ["-m", "services.decider"], **environment)
     proof = signed(EVENT)
     try:
-        with httpx.Client(base_url=stack.url, trust_env=False) as client:
+        with httpx.Client(base_url=stack.url, trust_env=False, timeout=scaled(20)) as client:
             until("the decider serves", lambda: is_alive(client), seconds=60)
             client.post("/v1/events", content=EVENT, headers=proof)
             client.post("/v1/events", content=EVENT, headers=proof)
@@ -242,7 +242,7 @@ def test_passwords_of_stores_are_neither_logged_nor_answered(redis_server: Redis
     }
     process = stack.start("decider", ["-m", "services.decider"], **environment)
     try:
-        with httpx.Client(base_url=stack.url, trust_env=False) as client:
+        with httpx.Client(base_url=stack.url, trust_env=False, timeout=scaled(20)) as client:
             until("the decider serves", lambda: is_alive(client), seconds=60)
             texts = [client.get(path).text for path in ("/readyz", "/v1/status", "/v1/tables", "/metrics", "/v1/queue")]
             texts.append(client.post("/v1/tables", json={"location": "s3://lake/orders"}).text)

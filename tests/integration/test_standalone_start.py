@@ -108,7 +108,7 @@ def test_a_standalone_is_found_by_its_directory_and_keeps_everything_to_its_user
         def is_ready() -> bool:
             assert process.poll() is None, said.read_text()
             try:
-                return httpx.get(f"http://{address}/readyz").status_code == 200
+                return httpx.get(f"http://{address}/readyz", timeout=scaled(20)).status_code == 200
             except httpx.TransportError:
                 return False
 

@@ -254,7 +254,7 @@ def test_the_command_line_watches(decider: LiveDecider, tmp_path: Path) -> None:
 
 
 def test_a_stream_is_no_cached_page(decider: LiveDecider) -> None:
-    with httpx.stream("GET", f"{decider.url}/v1/stream", trust_env=False) as answer:
+    with httpx.stream("GET", f"{decider.url}/v1/stream", trust_env=False, timeout=scaled(20)) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.headers["cache-control"] == "no-cache"
     until("its place is free", lambda: decider.services.http.stream_slots.taken == 0)

@@ -194,10 +194,12 @@ class OnIceberg:
             current = None if current.parentId() is None else self.java.snapshot(current.parentId())
         known = [one for one in chain if one in self.model.then]
         if known:
-            self.go_back(self.model.draw.choice(known[:4]))
+            version = self.model.draw.choice(known[:4])
+            self._call("rollback_to_snapshot", f"snapshot_id => {version}L")
+            self.model.go_back(version)
 
     def go_back(self, version: int) -> None:
-        self._call("rollback_to_snapshot", f"snapshot_id => {version}L")
+        self._call("set_current_snapshot", f"snapshot_id => {version}L")  # Also to one that is no ancestor.
         self.model.go_back(version)
 
     def version(self) -> int:

@@ -23,6 +23,7 @@ from services.paths import ivy_dir
 from shared.paths.store_options import StoreOptions
 from tests.support.maven_jars import MavenJars, java, spark_jars
 from tests.support.stack import ROOT, free_port
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 START_S = 300.0
@@ -40,7 +41,7 @@ def catalog_process(
     def is_up() -> bool:
         assert server.poll() is None, log.read_text()[-2000:]
         try:
-            return httpx.get(f"{url}/v1/config").is_success
+            return httpx.get(f"{url}/v1/config", timeout=scaled(20)).is_success
         except httpx.TransportError:
             return False
 

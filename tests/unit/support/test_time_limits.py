@@ -14,8 +14,10 @@ TESTS = Path(__file__).resolve().parents[2]
 LIMITS = {"timeout", "timeout_s", "socket_timeout"}
 WAITS = {"wait": 0, "join": 0, "result": 0, "wait_for": 1, "timeout": 0}
 FIXED = r"[\s(]*[\dA-Z]"
+HAS_A_LIMIT = r"\bhttpx\.(?:Client|delete|get|head|patch|post|put|request|stream)\("
+"""Calls that wait five seconds if no other limit is given."""
 MAY_WAIT = re.compile(
-    rf"monotonic|\bwait_for\(|\b(?:{'|'.join(sorted(LIMITS))})\s*={FIXED}"
+    rf"{HAS_A_LIMIT}|monotonic|\bwait_for\(|\b(?:{'|'.join(sorted(LIMITS))})\s*={FIXED}"
     rf"|\b(?:{'|'.join(sorted(WAITS.keys() - {'wait_for'}))})\({FIXED}"
 )
 """What the text of a file with such a limit has; the others need not be parsed."""
@@ -75,6 +77,8 @@ def unscaled_limits(nodes: Nodes) -> Iterator[int]:
             yield node.lineno
     for node in nodes[ast.Call]:
         limits = [word.value for word in node.keywords if word.arg in LIMITS]
+        if not limits and re.fullmatch(HAS_A_LIMIT, f"{ast.unparse(node.func)}("):
+            yield node.lineno
         waits = _name(node) in WAITS and not _is_of_text(node)
         limits += node.args[(at := WAITS[_name(node)]) : at + 1] if waits else []
         if any(map(_is_fixed, limits)) and not _scales_itself(node):
@@ -116,7 +120,14 @@ def test_no_limit_of_a_test_is_a_fixed_time() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["done.wait(5)", "run(a, timeout=30)", "thread.join( LIMIT_S)", "wait_for(a, 5)", "until = monotonic() + 10"],
+    [
+        "done.wait(5)",
+        "run(a, timeout=30)",
+        "thread.join( LIMIT_S)",
+        "wait_for(a, 5)",
+        "until = monotonic() + 10",
+        "httpx.get(a)",
+    ],
 )
 def test_a_fixed_time_is_found_in_the_text_and_in_the_syntax(line: str) -> None:
     assert MAY_WAIT.search(line)
