@@ -77,6 +77,8 @@ class DeltaEngines:
 class OnDelta:
     """The world of one Delta table in a folder."""
 
+    deletes_by_value = False
+
     def __init__(self, engines: DeltaEngines, path: Path, model: Model, kind: Kind) -> None:
         self._engines, self.path, self.model, self._kind = engines, path, model, kind
         self._session = engines.spark.newSession()

@@ -106,6 +106,7 @@ class OnIceberg:
             **({"upgrade": self.upgrade} if kind.upgrades else {}),
         }
         self.others = {**self.meanwhile, "rewrite_data_files": self.rewrite_data}
+        self.deletes_by_value = kind.upserts
 
     def _sql(self, text: str) -> list[Any]:
         found: list[Any] = self._lab.sql(text.format(t=self._name)).collect()
