@@ -56,7 +56,7 @@ class Reads:
 
     @property
     def tools(self) -> tuple[Callable[..., CallToolResult], ...]:
-        """All of them; the name of a method is that of its tool, its docstring what an assistant reads."""
+        """All of them; a tool has the name of its method, and the docstring is what an assistant reads."""
         return (
             self.list_tables,
             self.show_table,
