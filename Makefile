@@ -93,7 +93,8 @@ SUITE.promises := -n 2 --timeout=0 tests/property/test_window_traces.py tests/co
 	tests/property/test_budget_traces.py tests/contract/test_queue_budgets.py tests/integration/test_budgets_of_tables.py \
 	tests/unit/shared/policy/test_budgets.py \
 	tests/integration/test_work_windows_of_tables.py tests/unit/shared/policy/test_work_windows.py \
-	tests/unit/shared/test_prices.py
+	tests/unit/shared/test_prices.py tests/unit/services/cli/test_mcp_tools.py tests/integration/test_mcp.py \
+	tests/contract/test_queue_capacity.py tests/integration/test_background_load.py tests/unit/services/test_machine_load.py
 ENV.promises = LAKEWRIGHT_PROMISE_TRACES=$(or $(EXAMPLES),1000)
 SUITE.proofread := --timeout=0 -q -s tests/property/test_proofreading.py
 ENV.proofread = LAKEWRIGHT_PROOFREAD_EXAMPLES=$(or $(EXAMPLES),1000) LAKEWRIGHT_PROOFREAD_SEED=$(or $(SEED),1)

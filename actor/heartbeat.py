@@ -43,21 +43,25 @@ class LeaseTimes:
 class Heartbeat:
     """Keeps leases alive until `close`; `queue` must not be shared with other threads."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a heartbeat carries each way
         self,
         queue: SyncQueueExecutor,
         worker: str,
         times: LeaseTimes,
         clock: Callable[[], float] = time.monotonic,
+        *,
         cancel: Callable[[JobId], None] | None = None,
         announce: Callable[[Sequence[JobId], int], None] | None = None,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_busy`: whether other programs use this machine, so that background jobs give way."""
         self._queue = queue
         self._worker = worker
         self._times = times
         self._clock = clock
         self._cancel = cancel
         self._announce = announce
+        self.is_busy = is_busy
         self._cancelling: threading.Thread | None = None
         self._leases: dict[JobId, Lease] = {}
         self._lock = threading.Lock()
@@ -159,7 +163,13 @@ class Heartbeat:
         beats = [HeartbeatEntry(lease.job, lease.token, lease.progress) for lease in leases]
         with self._connection:
             replies = self._queue.run(
-                commands.heartbeat(self._queue.name, worker=self._worker, beats=beats, lease_ms=self._times.lease_ms)
+                commands.heartbeat(
+                    self._queue.name,
+                    worker=self._worker,
+                    beats=beats,
+                    lease_ms=self._times.lease_ms,
+                    is_busy=self.is_busy(),
+                )
             )
         for lease, reply in zip(leases, replies, strict=True):
             self._apply(lease, reply, sent)

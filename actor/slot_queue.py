@@ -100,6 +100,7 @@ class SlotQueue:
             lease_ms=self._heartbeat.lease_ms,
             abilities=self._abilities,
             share=self._share,
+            is_busy=self._heartbeat.is_busy(),
         )
 
     def _hold(self, claims: Sequence[Claim], sent_at_s: float) -> tuple[HeldJob, ...]:

@@ -160,6 +160,11 @@ STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
 (`s3://`, `gs://bucket`) are nested under it: {"s3://logs": {"endpoint": "http://minio:9000", "allow_http": true}}. Read
 by deciders and actors. Default: none; the usual environment variables and instance credentials apply."""
 
+BACKGROUND_LOAD = "LAKEWRIGHT_BACKGROUND_LOAD"
+"""Share of the cores of the machine, 0 to 1, that other programs may use before [background
+work](promises.md#busy-machines) gives way. Read by deciders and actors, on Linux. Default 0.75: merges that go on need
+about a quarter of the cores. 1: it never gives way."""
+
 CATALOGS = "LAKEWRIGHT_CATALOGS"
 """JSON object with the options of each [Iceberg](iceberg.md) or [Unity](unity.md) catalog under its name, such as
 {"prod": {"uri": "https://catalog.example.com", "warehouse": "lake", "credential": "id:secret"}}; `type` is rest (the
@@ -220,6 +225,7 @@ URL = "LAKEWRIGHT_URL"
 
 DEFAULT_HTTP_ADDRESS = "127.0.0.1:7420"
 DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
+DEFAULT_BACKGROUND_LOAD = 0.75
 DEFAULT_DATA_DIR = ".lakewright"
 _REDIS_SCHEMES = ("redis", "rediss")
 _REDIS_URL_FORM = (

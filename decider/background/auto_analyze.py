@@ -1,7 +1,8 @@
 """AutoAnalyze: replays each table's history under other settings, and advises those that would have served better.
 
-It has a share of one core, and a tenth of that while jobs or refreshes wait. Deciders take turns by a lease. A table is
-due once a day, if enough was committed since its last analysis. Applied advice is judged by the commits that follow.
+It has a share of one core, and a tenth of that while jobs or refreshes wait, or others use the machine. Deciders take
+turns by a lease. A table is due once a day, if enough was committed since its last analysis. Applied advice is judged
+by the commits that follow.
 """
 
 import asyncio
@@ -106,12 +107,12 @@ class AutoAnalyze:
         *,
         share: float,
         has_jobs: Callable[[], Awaitable[bool]],
-        backlog: Callable[[], int],
+        is_needed: Callable[[], bool],
         now_ms: Callable[[], int],
     ) -> None:
         """Set the share of one core, and how to see that others have work.
 
-        has_jobs: whether jobs wait or run. backlog: refreshes that wait in this process.
+        has_jobs: whether jobs wait or run. is_needed: whether refreshes or other programs want the cores.
         """
         self.schedule = Schedule(EVERY_S, "auto_analyze_failed", retry_s=RETRY_S)
         self._store = store
@@ -119,7 +120,7 @@ class AutoAnalyze:
         self._has_jobs = has_jobs
         self._now_ms = now_ms
         self._are_jobs_there = False
-        self._budget = CpuBudget(share, lambda: self._are_jobs_there or backlog() > 0)
+        self._budget = CpuBudget(share, lambda: self._are_jobs_there or is_needed())
         self._due: deque[TableId] = deque()
         self._listed_ms: int | None = None
 

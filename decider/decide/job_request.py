@@ -8,10 +8,11 @@ from fractions import Fraction
 from decider.decide.company import wait_of
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger, TriggerSource
-from shared.jobs.payload import JobPayload, PredictedCost
+from shared.jobs.payload import JobPayload, PredictedCost, RewriteKind
 from shared.partition_refusals import TableFingerprint
 from shared.policy.policy import MIB, JobOrder, Policy
 from shared.policy.properties import is_switched_off, policy_digest
+from shared.policy.work_windows import LIGHT_KINDS
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import Band, Debounce, JobKey, JobRequest
 from shared.queue.settings import SETTINGS
@@ -74,6 +75,7 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         precedence=_precedence(trigger),
         extent=trigger.rewrite_kind.extent,
         any_time=_is_for_any_time(trigger),
+        gives_way=_gives_way(trigger, decision.action),
     )
 
 
@@ -81,6 +83,12 @@ def _is_for_any_time(trigger: Trigger) -> bool:
     """Return whether a job may start outside of its table's work window: a request that names no other band."""
     is_urgent = trigger.band in (None, Band.URGENT) or trigger.is_forced
     return trigger.source is TriggerSource.REQUEST and is_urgent
+
+
+def _gives_way(trigger: Trigger, kind: str) -> bool:
+    """Return whether a job is background work: a merge of an idle partition, or a kind that takes long; no request."""
+    is_idle_work = trigger.rewrite_kind is RewriteKind.IDLE or kind not in LIGHT_KINDS
+    return is_idle_work and trigger.source is not TriggerSource.REQUEST
 
 
 def _precedence(trigger: Trigger) -> int:

@@ -20,6 +20,7 @@ from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, address, connect
 from actor.worker import ActorContext, ProgressHook, Worker, WorkerSettings
 from services.actor.settings import ActorSettings
+from services.machine_load import MachineLoad
 from shared.errors import LakewrightError, RetryableError
 from shared.queue.model import JobId
 from shared.retry import RetryPolicy
@@ -56,7 +57,10 @@ def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached
             log.info("actor_draining", actor=settings.name, jobs=len(jobs))
             draining.set()
 
-    heartbeat = Heartbeat(_queue(settings), settings.name, times, cancel=engines.cancel, announce=announce)
+    load = MachineLoad(settings.background_load)
+    heartbeat = Heartbeat(
+        _queue(settings), settings.name, times, cancel=engines.cancel, announce=announce, is_busy=load.is_busy
+    )
     actor = ActorContext(settings.name, heartbeat, _stop_on_signals(), draining, outage=outage)
     heartbeat.start()
     of_slot = WorkerSettings(share=settings.share, cores=Fraction(settings.cores) / settings.slots)

@@ -10,6 +10,8 @@ from actor.odd_files import first_odd
 from actor.slot_queue import DEFAULT_SHARE
 from services import paths
 from services.settings import (
+    BACKGROUND_LOAD,
+    DEFAULT_BACKGROUND_LOAD,
     LOG_LEVEL,
     QUEUE,
     REDIS_URL,
@@ -116,6 +118,7 @@ class ActorSettings:
     spark_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     parallel_groups: int = 2
     cores: float = 1.0
+    background_load: float = 1.0
     self_test_location: str = ""
     boundary: Boundary = field(default_factory=Boundary)
     formats: FormatOptions = field(default_factory=FormatOptions)
@@ -149,6 +152,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         spark_options=read(SPARK_OPTIONS, parse_spark_options, no_options),
         parallel_groups=read(PARALLEL_GROUPS, number(int, 1, 8), 2),
         cores=read(CORES, number(float, 0.01, 100_000), float(os.cpu_count() or 1)),
+        background_load=read(BACKGROUND_LOAD, number(float, 0, 1), DEFAULT_BACKGROUND_LOAD),
         self_test_location=read(SELF_TEST_LOCATION, canonical_location, ""),
         boundary=replace(boundary(environment), first_odd=first_odd),
         formats=format_options(environment),

@@ -29,6 +29,7 @@ COMMANDS = {
     "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",
     "watch": f"{_COMMANDS}.watch:watch",
+    "mcp": f"{_COMMANDS}.mcp:mcp",
 }
 """Commands by name, imported when they are called."""
 

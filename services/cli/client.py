@@ -151,8 +151,18 @@ class ApiClient:
 
 
 def segment(name: str) -> str:
-    """Return a name as one segment of a path."""
-    return quote(name, safe="")
+    """Return a name as one segment of a path; raises CallFailed for one that a path cannot hold as such.
+
+    Clients and proxies resolve `.` and `..`, and servers see no difference between a slash and a quoted one: the call
+    would be another one.
+    """
+    try:
+        quoted = quote(name, safe="")
+    except UnicodeEncodeError:
+        quoted = ""
+    if quoted in ("", ".", "..") or "/" in name:
+        raise CallFailed(f"{name!r} is no name or id; give one as it is listed, such as sales.orders")
+    return quoted
 
 
 def _events(lines: Iterable[str]) -> Iterator[ServerSentEvent]:

@@ -31,6 +31,7 @@ from decider.events.sqs_queue import SqsQueue
 from decider.store.registry.merge_mark import MergeMark
 from decider.store.registry.registry_entries import RegistryEntries
 from services.decider.settings import DeciderSettings
+from services.machine_load import MachineLoad
 from shared.paths.locations import canonical_location, deltalake_location, table_id
 from shared.table import TableRef
 
@@ -67,12 +68,13 @@ def build_background(settings: DeciderSettings, services: Services) -> Mapping[s
     if requests.discovery.is_periodic:
         tasks["discovery"] = requests.discovery
     if settings.tracking.advice_cpu:
+        load = MachineLoad(settings.tracking.background_load)
         tasks["auto_analyze"] = AutoAnalyze(
             tables.advice,
             AdviceSources(tables.registry, tables.states, tables.formats, tables.defaults),
             share=settings.tracking.advice_cpu,
             has_jobs=admin.has_jobs,
-            backlog=lambda: refresh_queue.backlog,
+            is_needed=lambda: refresh_queue.backlog > 0 or load.is_busy(),
             now_ms=now_ms,
         )
     return tasks | _saved_tables(services) | _consumers(settings, services) | _archives(settings, services)

@@ -15,9 +15,11 @@ from services.settings import (
     ADVICE_CPU,
     ALLOW_EXTERNAL_FILES,
     ARCHIVE,
+    BACKGROUND_LOAD,
     BODY_TIMEOUT_S,
     BUCKETS,
     CALLS_PER_S,
+    DEFAULT_BACKGROUND_LOAD,
     DISCOVER,
     DISCOVERY_DEPTH,
     DISCOVERY_REQUESTS_PER_S,
@@ -138,7 +140,8 @@ class LocationSettings:
 class TrackingSettings:
     """Policy defaults of the service and of tenants, and seconds between two sweeps and two drift checks.
 
-    advice_cpu: share of one core for advice; 0: none is made. prices: of what runs use, None without any.
+    advice_cpu: share of one core for advice; 0: none is made. background_load: share of the machine's cores that others
+    use, above which advice has a tenth of that; 1: it never has less. prices: of what runs use, None without any.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -146,6 +149,7 @@ class TrackingSettings:
     sweep_s: float = 300.0
     drift_s: float = 3_600.0
     advice_cpu: float = 0.1
+    background_load: float = DEFAULT_BACKGROUND_LOAD
     prices: Prices | None = None
 
 
@@ -300,6 +304,7 @@ def _tracking(read: EnvironmentReader) -> TrackingSettings:
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
         advice_cpu=read(ADVICE_CPU, number(float, 0, 1), defaults.advice_cpu),
+        background_load=read(BACKGROUND_LOAD, number(float, 0, 1), defaults.background_load),
         prices=read(PRICES, parse_prices, None),
     )
 

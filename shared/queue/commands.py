@@ -65,6 +65,7 @@ def claim(  # noqa: PLR0913 - who, for how long, and what it can and wants to ru
     lease_ms: int,
     abilities: Sequence[str] = (),
     share: Share = ALONE,
+    is_busy: bool = False,
 ) -> Command[tuple[Claim, ...]]:
     """Lease jobs for up to `slots` slots and `lease_ms`; the same worker and nonce get the same jobs again.
 
@@ -72,6 +73,7 @@ def claim(  # noqa: PLR0913 - who, for how long, and what it can and wants to ru
     have it. None: every job.
     share: for one slot, further ready jobs of the claimed one's table, tenant, band and kind, in their order. Jobs that
     failed before are claimed alone.
+    is_busy: whether other programs use the worker's machine, so that it takes no background jobs.
     """
     _require_caller(worker, nonce)
     require_range(slots, "slots", 1, limits.MAX_SLOTS if share.jobs == 1 else 1)
@@ -79,18 +81,21 @@ def claim(  # noqa: PLR0913 - who, for how long, and what it can and wants to ru
     require_count(len(abilities), "abilities", limits.MAX_ABILITIES)
     for ability in abilities:
         require_name(ability, "ability")
-    args: tuple[str | int, ...] = (worker, nonce, slots, lease_ms, share.jobs, share.bytes, *abilities)
+    args: tuple[str | int, ...] = (worker, nonce, slots, lease_ms, share.jobs, share.bytes, int(is_busy), *abilities)
     return Command(ScriptName.CLAIM, _keys(queue), args, decode.claims)
 
 
 def heartbeat(
-    queue: str, *, worker: str, beats: Sequence[HeartbeatEntry], lease_ms: int
+    queue: str, *, worker: str, beats: Sequence[HeartbeatEntry], lease_ms: int, is_busy: bool = False
 ) -> Command[tuple[HeartbeatReply, ...]]:
-    """Extend the leases of these jobs to `lease_ms` from now; one reply for each, in the order given."""
+    """Extend the leases of these jobs to `lease_ms` from now; one reply for each, in the order given.
+
+    is_busy: as in `claim`; background jobs are asked to stop.
+    """
     require_name(worker, "worker")
     require_count(len(beats), "beats", limits.MAX_BEATS)
     require_range(lease_ms, "lease_ms", *limits.LEASE_RANGE_MS)
-    args: list[str | int] = [lease_ms]
+    args: list[str | int] = [lease_ms, int(is_busy)]
     for beat in beats:
         require_bytes(beat.progress, "progress", limits.MAX_PROGRESS_BYTES)
         args += (beat.id, beat.token, beat.progress)
@@ -265,7 +270,7 @@ def _request_args(request: JobRequest) -> tuple[str | int, ...]:
         *(request.id, key.table, key.partition, key.kind),
         *(request.tenant, int(request.band), request.priority, request.cost_bytes),
         *(request.version, request.payload, wait.quiet_ms, wait.max_delay_ms, request.precedence, request.extent),
-        *(request.trace, int(request.any_time)),
+        *(request.trace, int(request.any_time) or -int(request.gives_way)),
     )
 
 

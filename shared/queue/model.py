@@ -59,6 +59,10 @@ class RunResult(StrEnum):
     CANCELLED = "cancelled"
 
 
+SPARE_CAPACITY = "spare capacity"
+"""Name under which background jobs wait for an actor with room, as in lua/include/abilities.lua."""
+
+
 class Band(IntEnum):
     """The coarse order of service; the first `strict` bands (cfg) are fixed priority, the others share by weight.
 
@@ -119,6 +123,8 @@ class JobRequest:
     `extent` is the amount of work: a request for more is not lost in a newer one for less, nor satisfied by a run for
     less.
     `any_time`: it may start outside of the table's work window; a merged job may if one of its requests may.
+    `gives_way`: it is background work, which no actor on a busy machine does, unless it has waited for a day; a merged
+    job is if all of its requests are.
     `trace`: context of the trace that led to it, a W3C `traceparent`; the job keeps its newest requests' traces.
     """
 
@@ -134,6 +140,7 @@ class JobRequest:
     extent: int = 0
     trace: str = ""
     any_time: bool = False
+    gives_way: bool = False
 
     def __post_init__(self) -> None:
         require_name(self.tenant, "tenant")
@@ -261,6 +268,7 @@ class StopReason(StrEnum):
     CANCEL = "cancel"
     PREEMPT = "preempt"
     WINDOW = "window"
+    LOAD = "load"
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def test_advice_is_found_applied_by_an_actor_and_used_by_the_next_decision(lab: 
             AdviceSources(tables.registry, tables.states, tables.formats, tables.defaults),
             share=1.0,
             has_jobs=has_jobs,
-            backlog=lambda: 0,
+            is_needed=lambda: False,
             now_ms=lambda: start_ms + 864_000_000,
         )
         assert decider.run(analyze.run_once()).outcome is AnalysisOutcome.ADVISED

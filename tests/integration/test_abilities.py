@@ -12,7 +12,7 @@ from decider.store.queue.actor_registry import ActorRegistry
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.queue_executor import connect as connect_decider
 from shared.queue import admin_commands, commands, keys, queries
-from shared.queue.model import Band, CancelOutcome, Claim, JobKey, JobRequest, JobState, Scope
+from shared.queue.model import SPARE_CAPACITY, Band, CancelOutcome, Claim, JobKey, JobRequest, JobState, Scope
 from tests.support.queue_bench import end_of, repaired
 from tests.support.queue_invariants import every_queued_job_is_reachable
 from tests.support.queue_state import read_state
@@ -62,11 +62,14 @@ class World:
         """End a run as done, at the cost that was estimated."""
         self.queue.run(end_of(claim, seen_version=1))
 
-    def waiting(self) -> dict[str, int]:
+    def waiting(self, *, unserved: bool = False) -> dict[str, int]:
+        """Count the jobs that were set aside; `unserved`: those of which people are told that no actor can run them."""
+
         async def read() -> dict[str, int]:
             client = connect_decider(self.url)
             try:
-                return dict(await ActorRegistry(AsyncQueueExecutor(client, "default")).waiting_by_ability())
+                registry = ActorRegistry(AsyncQueueExecutor(client, "default"))
+                return dict(await (registry.unserved(()) if unserved else registry.waiting_by_ability()))
             finally:
                 await client.aclose()
 
@@ -120,6 +123,17 @@ def test_a_job_that_no_actor_can_do_waits_in_sight(redis_url: str) -> None:
     again = world.queue.run(queries.job("default", job))
     assert again is not None
     assert again.error is None
+
+
+def test_a_job_that_waits_for_a_machine_with_room_lacks_no_actor(redis_url: str) -> None:
+    world = World(redis_url)
+    world.enqueue("toy-1", format_="toy")
+    background = JobRequest(JobKey("orders", "{}", "sort"), "a", Band.NORMAL, 5, 1, 1, gives_way=True)
+    world.queue.run(commands.enqueue("default", background))
+    call = {"worker": "w", "nonce": "n", "slots": 2, "lease_ms": 60_000, "abilities": DELTA}
+    assert world.queue.run(commands.claim("default", **call, is_busy=True)) == ()
+    assert world.waiting() == {SPARE_CAPACITY: 1, "toy/compact": 1}
+    assert world.waiting(unserved=True) == {"toy/compact": 1}
 
 
 def test_another_kind_of_job_of_the_same_table_does_not_hold_up_the_one_that_can_be_done(redis_url: str) -> None:

@@ -226,7 +226,7 @@ def test_advice_names_a_table_of_a_catalog_in_sql_and_for_one_in_a_folder_names_
     sources = AdviceSources(services.registry, services.states, services.formats, services.defaults)
     later = 1_700_000_000_000 + 10 * DAY_MS
     analyze = AutoAnalyze(
-        services.advice, sources, share=1.0, has_jobs=no_jobs, backlog=lambda: 0, now_ms=lambda: later
+        services.advice, sources, share=1.0, has_jobs=no_jobs, is_needed=lambda: False, now_ms=lambda: later
     )
     outcomes = {decider.run(analyze.run_once()).outcome for _ in range(2)}
     assert AnalysisOutcome.ADVISED in outcomes

@@ -33,6 +33,7 @@ requests = st.builds(
     precedence=st.integers(0, 2),
     extent=st.integers(0, 2),
     any_time=st.booleans(),
+    gives_way=st.booleans(),
     debounce=st.sampled_from([Debounce(), Debounce(0, 9), Debounce(3, 5), Debounce(4, 7)]),
 )
 
@@ -74,7 +75,7 @@ def test_order_and_repetition_of_requests_change_nothing(
         b"%d" % top.version,
         top.payload.encode(),
         b"%d" % max(spec.extent for spec in specs),
-        b"%d" % max(spec.any_time for spec in specs),
+        b"%d" % max(spec.any_time or -spec.gives_way for spec in specs),
     )
     if while_running:
         assert found[9:] == (

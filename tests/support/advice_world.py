@@ -44,7 +44,7 @@ class AdviceWorld:
             ),
             share=share,
             has_jobs=self.has_jobs,
-            backlog=lambda: 0,
+            is_needed=lambda: False,
             now_ms=lambda: self.now_ms,
         )
 

@@ -134,13 +134,15 @@ class Bench:
     def enqueue(self, request: JobRequest) -> Enqueued:
         return self.run(commands.enqueue(QUEUE, request))
 
-    def claim(self, slots: int = 1, *, worker: str = "w-1", nonce: str = "", share: Share = ALONE) -> tuple[Claim, ...]:
-        nonce = nonce or next(self._nonces)
-        return self.run(commands.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS, share=share))
+    def claim(
+        self, slots: int = 1, *, worker: str = "w-1", nonce: str = "", share: Share = ALONE, is_busy: bool = False
+    ) -> tuple[Claim, ...]:
+        call = {"worker": worker, "nonce": nonce or next(self._nonces), "is_busy": is_busy}
+        return self.run(commands.claim(QUEUE, **call, slots=slots, lease_ms=LEASE_MS, share=share))
 
-    def beat(self, claim: Claim, progress: str = "") -> HeartbeatReply:
+    def beat(self, claim: Claim, progress: str = "", *, is_busy: bool = False) -> HeartbeatReply:
         beats = [HeartbeatEntry(claim.id, claim.token, progress)]
-        return self.run(commands.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS))[0]
+        return self.run(commands.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS, is_busy=is_busy))[0]
 
     def finish(
         self, claim: Claim, verdict: RunResult = RunResult.DONE, *, seen: int | None = None, **more: Any

@@ -111,6 +111,8 @@ class Stack:
             "LAKEWRIGHT_BUCKETS": f"demo={self.tables.as_uri()}",
             "LAKEWRIGHT_POLICY": POLICY,
             "LAKEWRIGHT_LEASE_S": f"{scaled(5):.0f}",
+            # Tests run beside each other, and wait for background work, too.
+            "LAKEWRIGHT_BACKGROUND_LOAD": "1",
             # Each path runs a few times only: the JVM's first compiler serves a test better than its second.
             "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }

@@ -1,6 +1,7 @@
 """A worker on a queue of its own with an engine in memory, which does what a table would and fails when asked to."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import redis
@@ -46,8 +47,16 @@ class Bench:
         self.stopping = threading.Event()
         self._hearts: list[Heartbeat] = []
 
-    def worker(self, name: str = "a-1", *, groups_per_commit: int = 8, share: Share = ALONE) -> Worker:
-        heart = Heartbeat(SyncQueueExecutor(connect(self.url), "default"), name, TIMES, cancel=self.engine.cancel)
+    def worker(
+        self,
+        name: str = "a-1",
+        *,
+        groups_per_commit: int = 8,
+        share: Share = ALONE,
+        is_busy: Callable[[], bool] = lambda: False,
+    ) -> Worker:
+        beats = SyncQueueExecutor(connect(self.url), "default")
+        heart = Heartbeat(beats, name, TIMES, cancel=self.engine.cancel, is_busy=is_busy)
         heart.start()
         self._hearts.append(heart)
         settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit, share=share)

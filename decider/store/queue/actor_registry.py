@@ -9,7 +9,7 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
 from shared.queue import keys
 from shared.queue.decode import text
-from shared.queue.model import JobId
+from shared.queue.model import SPARE_CAPACITY, JobId
 
 MAX_ACTORS = 1_000
 """Actors listed at most; each costs one hash to read, in one round trip for all."""
@@ -96,7 +96,7 @@ class ActorRegistry:
 
     async def unserved(self, actors: Iterable[ActorRecord]) -> dict[str, int]:
         """Count the jobs that none of these actors can run, by the ability that they need."""
-        served = {ability for one in actors if one.takes_jobs for ability in one.abilities}
+        served = {SPARE_CAPACITY, *(ability for one in actors if one.takes_jobs for ability in one.abilities)}
         waiting = await self.waiting_by_ability()
         return {name: count for name, count in waiting.items() if name not in served}
 

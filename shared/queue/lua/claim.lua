@@ -11,7 +11,8 @@
   ARGV[4]  lease ms
   ARGV[5]  jobs that share a slot at most
   ARGV[6]  their estimated bytes at most, if there are several
-  ARGV[7..]  each ability that the worker has (`format/kind`); none: all
+  ARGV[7]  1 if the worker's machine is busy, so that it takes no background jobs, else 0
+  ARGV[8..]  each ability that the worker has (`format/kind`); none: all
 
   Output: JSON list of lists (id, table, partition, kind, tenant, band, priority, token, previous token or "", attempts,
           revision, version, extent, cost, payload, first arrival ms, lease until ms, crashes, what is remembered of the partition's

@@ -81,7 +81,7 @@ def test_each_confirmation_asks_the_queue_however_fresh_the_lease_is() -> None:
     world.heart.revalidate(lease)
     world.heart.revalidate(lease)
     assert world.queue.scripts() == [ScriptName.HEARTBEAT] * 2
-    assert world.queue.sent[0].args == (60_000, "j-1", 7, "{}")
+    assert world.queue.sent[0].args == (60_000, 0, "j-1", 7, "{}")
 
 
 def test_a_job_that_the_queue_has_given_away_may_not_commit_although_the_local_deadline_is_far() -> None:

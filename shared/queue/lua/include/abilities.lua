@@ -3,9 +3,12 @@
 -- with that ability claims. So no job waits behind one that no claiming actor can run, and such jobs can be counted. Its flow
 -- keeps its tag meanwhile, so that claims of actors without the ability do not change who of those that wait is next.
 -- include: index
+-- include: capacity
 local lacking, set_aside, return_aside
 do
   local RETURNED_PER_CLAIM = 100
+  -- What a background job lacks where the machine is busy; it waits in sight like one without an ability.
+  local CAPACITY = 'spare capacity'
   -- Only for the case that the list entry is lost: an actor that can run the job does not wait for it.
   local SET_ASIDE_MS = 600000
 
@@ -15,14 +18,18 @@ do
     if format and format ~= '' then return format .. '/' .. job.kind end
   end
 
-  -- Returns the ability that a job needs and the actor does not have; an actor that announces none has all.
-  function lacking(job, abilities)
-    if #abilities == 0 then return nil end
-    local needed = ability_of(job)
+  local function has(abilities, needed)
     for i = 1, #abilities do
-      if abilities[i] == needed then return nil end
+      if abilities[i] == needed then return true end
     end
-    return needed
+    return false
+  end
+
+  -- Returns what a job needs and the actor does not have; an actor that announces no ability has all.
+  function lacking(job, abilities)
+    local needed = #abilities > 0 and ability_of(job)
+    if needed and not has(abilities, needed) then return needed end
+    if abilities.is_busy and gives_way(job) then return CAPACITY end
   end
 
   function set_aside(id, job, ability)
@@ -30,7 +37,8 @@ do
     call('SADD', ASIDE, ability)
     call('ZADD', aside_flow_key(job.band, job.tenant, job.table), now_ms, id)
     place(id, job, 'delayed', now_ms + SET_ASIDE_MS, 'why', 'ability', 'ability', ability,
-      'error', 'waits for an actor that can run ' .. ability)
+      'error', ability == CAPACITY and 'waits for an actor on a machine that is less busy (LAKEWRIGHT_BACKGROUND_LOAD)'
+        or 'waits for an actor that can run ' .. ability)
   end
 
   -- If some of these bands or tenants that are aside have fallen further behind than MAX_LAG, all move up together, but none past
@@ -49,11 +57,11 @@ do
     end
   end
 
-  -- Makes the jobs that wait for these abilities ready again, the longest waiting first.
+  -- Makes the jobs that wait for what this actor has ready again, the longest waiting first.
   function return_aside(abilities)
     local returned, nodes = {}, {}
-    for i = 1, #abilities do
-      local found = call('ZPOPMIN', aside_jobs_key(abilities[i]), RETURNED_PER_CLAIM)
+    for i = 1, #abilities + (abilities.is_busy and 0 or 1) do
+      local found = call('ZPOPMIN', aside_jobs_key(abilities[i] or CAPACITY), RETURNED_PER_CLAIM)
       for at = 1, #found, 2 do
         local job = read_job(found[at])
         if job and job.state == 'delayed' and job.why == 'ability' then

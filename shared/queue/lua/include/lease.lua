@@ -25,13 +25,13 @@ local function lease(job, worker, deadline, slot)
     call('HGET', refusals_key(job.table), job.partition) or ''}
 end
 
--- args[first .. last]: worker, nonce, slots, lease ms, jobs that share a slot at most, their bytes at most, abilities
--- (none: all). Returns the claims as a JSON list.
+-- args[first .. last]: worker, nonce, slots, lease ms, jobs that share a slot at most, their bytes at most, whether the
+-- worker's machine is busy (1 or 0), abilities (none: all). Returns the claims as a JSON list.
 local function lease_jobs(args, first, last)
   local worker, slots, deadline = args[first], tonumber(args[first + 2]), int(now_ms + tonumber(args[first + 3]))
   local share = {jobs = tonumber(args[first + 4]), bytes = tonumber(args[first + 5])}
-  local abilities = {}
-  for i = first + 6, last do abilities[#abilities + 1] = args[i] end
+  local abilities = {is_busy = args[first + 6] == '1'}
+  for i = first + 7, last do abilities[#abilities + 1] = args[i] end
   begin_claims()
   if is_poll_due(last_polled_ms) then
     local moved, more = process_due()

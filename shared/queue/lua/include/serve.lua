@@ -85,7 +85,7 @@ local function is_shareable(job) return job.attempts == '0' end
 
 -- The flow's next jobs that share the slot of the first one: of its kind, in their order, until one does not fit.
 -- They are taken out of the flow and appended to `taken`.
-local function take_along(flow, taken, share, most)
+local function take_along(flow, taken, share, most, abilities)
   local bytes, ids = tonumber(taken[1].cost), {}
   most = math.min(most, share.jobs)
   if most < 2 or not is_shareable(taken[1]) then return end
@@ -96,7 +96,7 @@ local function take_along(flow, taken, share, most)
     if bytes > share.bytes then break end
     job.id, job.band, job.tenant, job.table = id, taken[1].band, taken[1].tenant, taken[1].table
     local opens, closes = start_of(job)
-    if opens then break end
+    if opens or abilities.is_busy and gives_way(job) then break end
     job.closes = closes
     reserve(job)
     taken[#taken + 1] = job
@@ -166,7 +166,7 @@ local function take_next(abilities, share)
   reserve(job)
   local taken = {job}
   if share.jobs > 1 and rank then
-    take_along(flow, taken, share, math.min(of_tenant, of_table))
+    take_along(flow, taken, share, math.min(of_tenant, of_table), abilities)
     if #taken > 1 then rank = select(2, first_of(flow)) end
   end
   local now = rank and 'ready' or flow_condition(band, tenant, tbl)

@@ -71,8 +71,8 @@ local function merge_into_waiting(job, request)
       call('HSET', job_key(request.id), 'ready_ms', int(now_ms))
     end
     if is_shorter then call('HSET', job_key(request.id), quiet_fields(delay)) end
-  elseif state == 'delayed' and job.why == 'ability' and is_of_other_flow(job, merged) then
-    -- It was set aside in its old flow; in the new one, an actor without the ability sets it aside again.
+  elseif state == 'delayed' and job.why == 'ability' and (is_of_other_flow(job, merged) or job.any_time ~= merged.any_time) then
+    -- It was set aside in its old flow, or as a background job; an actor without the ability sets it aside again.
     state = 'queued'
   elseif state == 'delayed' and (job.why == 'window' or job.why == 'budget') and merged.any_time == '1' then
     state = 'queued'

@@ -17,7 +17,7 @@ from decider.decide.evaluate import evaluate
 from decider.decide.funnel import CommitCounter, funnel_counts, funnel_stages
 from decider.decide.job_request import FIRST_STEP, job_request, priority, rested_step
 from shared.errors import InvalidInput
-from shared.jobs.payload import RewriteKind
+from shared.jobs.payload import CHECKPOINT, COMPACT, SORT, VACUUM, RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_of_sizes
 from shared.layout.planner import plan, plan_full
@@ -258,3 +258,25 @@ def test_only_requests_that_name_no_other_band_start_outside_of_a_work_window(
     asked = Trigger(7, source, band=band, is_forced=forced)
     made = evaluate(context, WHOLE_TABLE, state(*[100_000] * 10), asked, COMPACTION)
     assert job_request(context, made).any_time is any_time
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "rewrite_kind", "gives_way"),
+    [
+        (TriggerSource.DATA_CHANGE, COMPACT, RewriteKind.LEVELS, False),
+        (TriggerSource.TIMER, COMPACT, RewriteKind.LEVELS, False),
+        (TriggerSource.TIMER, COMPACT, RewriteKind.IDLE, True),
+        (TriggerSource.DATA_CHANGE, SORT, RewriteKind.LEVELS, True),
+        (TriggerSource.TIMER, VACUUM, RewriteKind.LEVELS, True),
+        (TriggerSource.TIMER, CHECKPOINT, RewriteKind.LEVELS, False),
+        (TriggerSource.REQUEST, SORT, RewriteKind.LEVELS, False),
+        (TriggerSource.REQUEST, COMPACT, RewriteKind.IDLE, False),
+    ],
+)
+def test_work_of_idle_partitions_and_long_work_gives_way_to_others_unless_a_person_asks_for_it(
+    source: TriggerSource, kind: str, rewrite_kind: RewriteKind, gives_way: bool
+) -> None:
+    context = DecisionContext(TableRef(TableId("t"), "t", "memory:///t"), TableMetadata("t", ()), POLICY)
+    asked = Trigger(7, source, rewrite_kind)
+    made = evaluate(context, WHOLE_TABLE, state(*[100_000] * 10), asked, COMPACTION)
+    assert job_request(context, replace(made, action=kind)).gives_way is gives_way

@@ -74,7 +74,7 @@ SAMPLES: list[Command[Any]] = [
 ]
 
 
-READ_BY_PIECES = {ScriptName.CLAIM: range(3, 7), ScriptName.ENQUEUE: range(1, 17), ScriptName.FINISH: range(3, 12)}
+READ_BY_PIECES = {ScriptName.CLAIM: range(3, 8), ScriptName.ENQUEUE: range(1, 17), ScriptName.FINISH: range(3, 12)}
 """Arguments of scripts that hand all of them to a piece of the library."""
 
 
