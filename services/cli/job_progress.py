@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from services.cli.client import ApiClient, CallFailed, segment
 from services.cli.render import Output, counted
+from services.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -20,6 +21,8 @@ AGAIN_S = 0.2
 
 AWAY_S = 2.0
 """Pause after an answer that the decider cannot look now."""
+
+DELAYED = "delayed"
 
 QUARANTINED = "quarantined"
 
@@ -61,7 +64,10 @@ def follow(api: ApiClient, jobs: Sequence[str]) -> list[EndedJob]:
 
 
 def _wait(api: ApiClient, job: str, progress: "Progress") -> EndedJob:
+    from rich.text import Text  # noqa: PLC0415 - as above
+
     task = progress.task_ids[0]
+    failed = 0
     while True:
         try:
             view = api.get(f"/v1/jobs/{segment(job)}", {"wait_s": WAIT_S})["job"]
@@ -76,6 +82,9 @@ def _wait(api: ApiClient, job: str, progress: "Progress") -> EndedJob:
             progress.advance(task)
             return EndedJob(job, CANCELLED, "the job is gone", 0, 0)
         progress.update(task, description=f"{view['partition_label'] or job} {view['state']}")
+        if view["state"] == DELAYED and view["attempts"] > failed:
+            failed = view["attempts"]
+            progress.console.print(Text(visible(f"Attempt {failed} failed, the next one follows: {view['error']}")))
         if view["state"] in ("finished", QUARANTINED):
             progress.advance(task)
             return _ended(job, view)

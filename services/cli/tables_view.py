@@ -21,11 +21,18 @@ from services.cli.render import (
 STATES = {
     "unread": "not read yet",
     "waiting": "waiting for an actor",
-    "backing_off": "retrying",
+    "backing_off": "waiting for its time",
     "outside_window": "outside its window",
     "over_budget": "over budget",
 }
 """Conditions of tables that people read in other words."""
+
+HINTS = {
+    "paused": "nothing is rewritten before `lakewright tables resume {name}`",
+    "disabled": "`lakewright tables show {name}` shows where lakewright.enabled is set",
+    "waiting": "`lakewright actors list` shows whether one takes jobs",
+}
+"""What to do about a condition of a table."""
 
 UNHEALTHY = frozenset({"refused", "failing", "invalid_properties", "disabled"})
 """Conditions in which a table is not optimized as its owner expects."""
@@ -91,7 +98,7 @@ def show_discovery(out: Output, answer: Any) -> None:
 
 def show_table(out: Output, answer: Any) -> None:
     """Print a table: its policy and the source of each value, and its layout."""
-    out.pairs(answer["name"], _summary(answer))
+    out.pairs(answer["name"], {name: value for name, value in _summary(answer).items() if value not in (None, "-")})
     _layout(out, answer["layout"])
     _refused_files(out, answer["refused_files"])
     values = answer["policy"]["values"]
@@ -198,6 +205,17 @@ def condition_text(condition: str) -> str:
     return STATES.get(condition, condition.replace("_", " "))
 
 
+def state_text(table: dict[str, Any]) -> str:
+    """Return the state of one table, what to do about it, and the failure that its last job is held by."""
+    condition = "paused" if table["paused"] else table["condition"]  # which a pause reaches a moment later
+    hint, job = HINTS.get(condition, "").format(name=table["name"]), table["last_job"]
+    failure = ""
+    if job and job["error"] and job["state"] in ("delayed", "quarantined"):
+        again = f"next try at {at(job['retry_at'])} UTC" if job["retry_at"] else "`lakewright jobs requeue` tries again"
+        failure = f"{counted(job['attempts'], 'failed attempt')}, {again}: {job['error']}"
+    return ": ".join(filter(None, (condition_text(condition), hint, failure)))
+
+
 def _layout_of(table: dict[str, Any]) -> str:
     return "-" if table["files"] is None else compactness(table["files"], table["files_needed"])
 
@@ -207,11 +225,11 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
     return {
         "location": answer["location"],
         "tenant": answer["tenant"],
-        "state": condition_text(answer["condition"]),
+        "state": state_text(answer),
         **({"refused": _refusal(answer["refusal"])} if answer["refusal"] else {}),
         "version": cursor["version"] if cursor else "not yet read",
         "applied at (UTC)": at(cursor["applied_at"]) if cursor else "-",
-        "lag": duration(cursor["lag_s"]) if cursor else "-",
+        "from commit to decision": duration(cursor["lag_s"]) if cursor else "-",
         "rebuilds": cursor["rebuilds"] if cursor else 0,
         "partitions": f"{answer['partitions']}, {answer['eligible_partitions']} of them eligible",
         "last decision": decision["message"] if decision else "-",
@@ -225,7 +243,6 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
         "work window": _window(answer["work_window"]),
         "budget": "; ".join(f"{one['scope']}: {budget_use(one)}" for one in answer["budgets"]) or "none",
-        "counters": shown(answer["counters"]),
     }
 
 
@@ -260,7 +277,7 @@ def _calibration(learned: dict[str, Any]) -> str:
 
 
 def _listed(refusal: dict[str, Any]) -> str:
-    return "missing" if refusal["missing"] else str(refusal["code"] or "unreadable")
+    return "missing" if refusal["missing"] else f"refused: {refusal['code'] or 'unreadable'}"
 
 
 def _refusal(refusal: dict[str, Any]) -> str:

@@ -211,8 +211,9 @@ def test_a_request_that_changes_nothing_says_why(decider: LiveDecider, tmp_path:
     assert (nowhere["jobs"], nowhere["ignored"], nowhere["reasons"]) == ([], "no_partition", {})
     plan = decider.post(f"/v1/tables/{name}/optimize", {"partitions": ["dt=1999-01-01"], "dry_run": True}).json()
     assert (plan["plans"], plan["ignored"]) == ([], "no_partition")
-    unsorted = decider.post(f"/v1/tables/{name}/optimize", {"actions": ["sort"], "dry_run": True}).json()
-    assert "do not switch this action on" in unsorted["message"]
+    for dry_run in (True, False):
+        unsorted = decider.post(f"/v1/tables/{name}/optimize", {"actions": ["sort"], "dry_run": dry_run}).json()
+        assert "do not switch this action on" in unsorted["message"]
     dry = decider.post(f"/v1/tables/{name}/optimize", {"dry_run": True}).json()
     assert (dry["plans"], dry["ignored"]) == ([], "nothing_to_do")
 

@@ -105,6 +105,7 @@ class OptimizeResponse(ResponseModel):
     )
     reasons: dict[str, int] = Field(description="Number of partitions for which an action has no job, by reason.")
     running: int = Field(description="Number of partitions with a running rewrite.")
+    running_jobs: tuple[str, ...] = Field(description="Ids of the jobs that rewrite them.")
     remaining: int = Field(description="Jobs beyond the limit of one request; repeat the request for them.")
 
 
@@ -198,7 +199,7 @@ def optimized_view(answer: on_demand.OptimizeResult, paused: Scope | None = None
         for job in answer.jobs
     )
     more = f" {counted(answer.left_out, 'job')} beyond the limit; repeat the request." if answer.left_out else ""
-    more += f" The {paused} is paused: they wait until it is resumed." if paused else ""
+    more += f" The {paused} is paused, so nothing runs until it is resumed." if paused else ""
     return OptimizeResponse(
         version=answer.version,
         jobs=jobs,
@@ -206,7 +207,8 @@ def optimized_view(answer: on_demand.OptimizeResult, paused: Scope | None = None
         message=_why_ignored(answer) or f"{counted(len(jobs), 'job')}.{more}",
         paused=paused,
         reasons={str(reason): count for reason, count in answer.reasons.items()},
-        running=answer.running,
+        running=len(answer.running),
+        running_jobs=answer.running,
         remaining=answer.left_out,
     )
 

@@ -14,7 +14,6 @@ const TONES: Readonly<Record<string, string>> = {
   skip: 'plain',
   outside_window: 'warn',
   over_budget: 'warn',
-  backing_off: 'warn',
   delayed: 'warn',
   draining: 'warn',
   drained: 'plain',
@@ -35,7 +34,7 @@ const TONES: Readonly<Record<string, string>> = {
 /** States that people read in other words. */
 const WORDS: Readonly<Record<string, string>> = {
   waiting: 'waiting for an actor',
-  backing_off: 'retrying',
+  backing_off: 'waiting for its time',
   outside_window: 'outside its window',
   over_budget: 'over budget',
 };

@@ -13,6 +13,7 @@ SHOWN = 5
 BAD_CONDITIONS = {
     "refused": "refused tables",
     "failing": "failing tables",
+    "backing_off": "failed jobs",
     "invalid_properties": "invalid properties",
 }
 """Conditions of tables that a person has to end, with the name of their check."""

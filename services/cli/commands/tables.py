@@ -111,7 +111,9 @@ def add_table(
         )
     if reading is not None and (reading["version"] is None or reading["refusal"]):
         why = reading["refusal"]["reason"] if reading["refusal"] else reading["error"] or "it is still being read"
-        raise CallFailed(f"{answer['name']} is not optimized: {why}; it is read again with every event and sweep")
+        raise CallFailed(
+            f"{answer['name']} is not optimized: {why.rstrip('.')}. It is read again with every event and sweep."
+        )
     if reading is not None and not reading["enabled"]:
         return out.line(f"It is switched off: `lakewright tables show {answer['name']}` shows by which property.")
     return out.line(_added(answer["name"], paused=paused))
@@ -228,8 +230,9 @@ def why(
     with setting_of(context).api() as api:
         asked = {"partition": partition, "at": moment.isoformat(), "limit": limit}
         answer = api.get(f"/v1/tables/{segment(name)}/decisions", asked)
-    if out.as_json:
-        return out.raw(answer)
+        if out.as_json:
+            return out.raw(answer)
+        table = api.get(f"/v1/tables/{segment(name)}") if at_ is None else None
     if not answer["decisions"]:
         out.line(
             f"No decision about {name} from before {at(moment.isoformat())} UTC is kept here. "
@@ -237,6 +240,8 @@ def why(
         )
     for one in answer["decisions"]:
         out.line(f"{at(one['at'])} UTC  {one['action']}  {one['message']}")
+    if table is not None and not table["refusal"]:
+        out.line(f"Now: {tables_view.state_text(table)}.")
     return tables_view.show_refusals(out, answer)
 
 

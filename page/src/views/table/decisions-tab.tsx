@@ -120,7 +120,7 @@ function Decision({ one }: { one: DecisionRecord }) {
         </p>
         <p class="reason">{one.reason_text}</p>
         <p class="note">
-          {one.files === null || one.files === undefined ? one.message : numbersOf(one)}
+          {one.files === null || one.files === undefined ? one.message : one.files > 0 && numbersOf(one)}
           {` ${predictionText(one.predicted)}`}
         </p>
       </div>

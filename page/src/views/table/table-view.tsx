@@ -126,8 +126,25 @@ function Troubles({ table }: { table: TableStatus }) {
           ones are in effect.
         </p>
       )}
+      <FailedJob job={table.last_job} />
       {table.state === null && table.refusal === null && <p class="loading">The log has not been read yet.</p>}
     </>
+  );
+}
+
+/** Why the table's last job did not do its work, and when it is tried again. */
+function FailedJob({ job }: { job: TableStatus['last_job'] }) {
+  if (job === null || job.error === '' || !(job.state === 'delayed' || job.state === 'quarantined')) return null;
+  return (
+    <p class="problem" role="alert">
+      <strong>{plural(job.attempts, 'failed attempt')}</strong>
+      {job.retry_at !== null && (
+        <>
+          , next try <Ago at={job.retry_at} />
+        </>
+      )}
+      . {job.error} <a href={formatRoute(['queue'])}>Retry or cancel</a>
+    </p>
   );
 }
 
@@ -151,11 +168,8 @@ function TableFigures({ table }: { table: TableStatus }) {
       <Figure label="Version" note={<Committed table={table} />}>
         {state === null ? '–' : String(state.version)}
       </Figure>
-      <Figure label="Rewrites" note={`${plural(table.counters['files_replaced'] ?? 0, 'file')} replaced`}>
+      <Figure label="Rewrites" note={<Used table={table} />}>
         <Count value={table.counters['rewrites'] ?? 0} />
-      </Figure>
-      <Figure label="Used by runs" note={usedDetail(table.usage)}>
-        {usedText(table.usage)}
       </Figure>
     </Figures>
   );
@@ -165,6 +179,16 @@ function Backlog({ table }: { table: TableStatus }) {
   const { backlog_bytes_left: left, steady_write_amplification: steady } = table.amplification;
   if (left > 0) return <>{bytes(left)} of the existing files left</>;
   return <>{steady === null ? 'no backlog left' : `${ratio(steady)} bytes rewritten per byte written`}</>;
+}
+
+function Used({ table }: { table: TableStatus }) {
+  const replaced = table.counters['files_replaced'] ?? 0;
+  if (table.usage.core_s === 0) return <>{plural(replaced, 'file')} replaced</>;
+  return (
+    <span title={usedDetail(table.usage)}>
+      {plural(replaced, 'file')} replaced, for {usedText(table.usage)}
+    </span>
+  );
 }
 
 function MeanSize({ value }: { value: number }) {
