@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from services.cli.client import ApiClient, CallFailed, segment
-from services.cli.render import Output, counted
+from services.cli.render import Output, at, counted
 from services.visible_text import visible
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ AGAIN_S = 0.2
 
 AWAY_S = 2.0
 """Pause after an answer that the decider cannot look now."""
+
+FAILING_READ = 50
+"""Jobs of a state that are read to find those that failed."""
 
 DELAYED = "delayed"
 
@@ -49,6 +52,19 @@ class EndedJob:
     def describe(self) -> dict[str, Any]:
         """Return plain values."""
         return asdict(self)
+
+
+def failing_jobs(api: ApiClient, table: str | None = None) -> list[dict[str, Any]]:
+    """Return the first jobs, of a table or of all, that failed and are tried again, after those that are not."""
+    asked = ({"state": state, "table": table, "limit": FAILING_READ} for state in (QUARANTINED, DELAYED))
+    found = [job for query in asked for job in api.get("/v1/jobs", query)["jobs"]]
+    return [job for job in found if job["attempts"] and job["error"]]
+
+
+def failure_text(job: dict[str, Any]) -> str:
+    """Return how often a job failed, why, and when it is tried again."""
+    again = f"next try at {at(job['retry_at'])} UTC" if job["retry_at"] else f"`lakewright jobs requeue {job['id']}`"
+    return f"{job['partition_label']}: {counted(job['attempts'], 'failed attempt')}, {again}: {job['error']}"
 
 
 def follow(api: ApiClient, jobs: Sequence[str]) -> list[EndedJob]:

@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,11 @@ class Output:
     def pairs(self, title: str, pairs: Mapping[str, object]) -> None:
         """Print names and values."""
         self.rows(title, ("", ""), list(pairs.items()))
+
+    def lines(self, texts: Iterable[str]) -> None:
+        """Print lines, each as it is."""
+        for text in texts:
+            self.line(text)
 
     def line(self, text: str) -> None:
         """Print one line as it is, broken between words at the width of the terminal."""

@@ -206,14 +206,10 @@ def condition_text(condition: str) -> str:
 
 
 def state_text(table: dict[str, Any]) -> str:
-    """Return the state of one table, what to do about it, and the failure that its last job is held by."""
+    """Return the state of one table, and what to do about it."""
     condition = "paused" if table["paused"] else table["condition"]  # which a pause reaches a moment later
-    hint, job = HINTS.get(condition, "").format(name=table["name"]), table["last_job"]
-    failure = ""
-    if job and job["error"] and job["state"] in ("delayed", "quarantined"):
-        again = f"next try at {at(job['retry_at'])} UTC" if job["retry_at"] else "`lakewright jobs requeue` tries again"
-        failure = f"{counted(job['attempts'], 'failed attempt')}, {again}: {job['error']}"
-    return ": ".join(filter(None, (condition_text(condition), hint, failure)))
+    hint = HINTS.get(condition, "").format(name=table["name"])
+    return ": ".join(filter(None, (condition_text(condition), hint)))
 
 
 def _layout_of(table: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 // What needs attention: each finding is a sentence, and a link to where it can be examined.
 import type { ComponentChildren } from 'preact';
 import { api, read } from '../../api/client';
+import { readFailing } from '../../api/failing-jobs';
 import type { DeciderStatus, JobSummary, RefusedFilesList, TableRows } from '../../api/schema';
 import { anyJob, anyTable, useResource } from '../../api/use-resource';
 import { plural } from '../../format/numbers';
@@ -18,8 +19,7 @@ export interface Finding {
 const STALE_BACKLOG_S = 60;
 const REFUSED_SHOWN = 5;
 
-/** Jobs that are read to find failing ones, and how many of these are shown. */
-const JOBS_READ = 50;
+/** Failing jobs that are shown. */
 const FAILING_SHOWN = 5;
 
 /** Findings about the service, its actors, jobs and tables; none while nothing is read. */
@@ -33,7 +33,7 @@ export function useFindings(
     signal => read(api.GET('/v1/refused-files', { params: { query: { limit: REFUSED_SHOWN } }, signal })),
     anyTable,
   );
-  const failing = useResource('failing jobs', readFailing, anyJob);
+  const failing = useResource('failing jobs', signal => readFailing(signal), anyJob);
   const counts = NAMED.map(one => conditions[one.condition] ?? 0);
   const named = useResource(`named ${counts.join(' ')}`, signal => readNamed(counts, signal), anyTable);
   if (status === undefined) return [];
@@ -84,15 +84,6 @@ export function Attention({ findings }: { findings: readonly Finding[] }) {
       )}
     </Card>
   );
-}
-
-/** Jobs that failed and are tried again, the quarantined ones first. */
-async function readFailing(signal: AbortSignal): Promise<readonly JobSummary[]> {
-  const states = ['quarantined', 'delayed'] as const;
-  const pages = await Promise.all(
-    states.map(state => read(api.GET('/v1/jobs', { params: { query: { state, limit: JOBS_READ } }, signal }))),
-  );
-  return pages.flatMap(page => page.jobs).filter(one => one.attempts > 0 && one.error !== '');
 }
 
 function failingFinding(job: JobSummary): Finding {

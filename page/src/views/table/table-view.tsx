@@ -1,9 +1,10 @@
 // One table: its figures, its actions, and a tab for each question that one asks about it.
 import type { ComponentChildren } from 'preact';
 import { api, read } from '../../api/client';
-import type { TableStatus } from '../../api/schema';
+import { readFailing } from '../../api/failing-jobs';
+import type { JobSummary, TableStatus } from '../../api/schema';
 import { mayOperate } from '../../api/session';
-import { type Resource, thisTable, useResource } from '../../api/use-resource';
+import { anyJob, type Resource, thisTable, useResource } from '../../api/use-resource';
 import { bytes, count, plural, ratio } from '../../format/numbers';
 import { usedDetail, usedText } from '../../format/usage';
 import { formatRoute, route } from '../../navigation/route';
@@ -104,7 +105,10 @@ export function isEnabled(table: TableStatus): boolean {
   return table.policy.values.find(one => one.property === 'lakewright.enabled')?.value !== false;
 }
 
+const FAILING_SHOWN = 5;
+
 function Troubles({ table }: { table: TableStatus }) {
+  const failing = useResource(`failing ${table.name}`, signal => readFailing(signal, table.name), anyJob);
   return (
     <>
       {table.refusal !== null && (
@@ -126,18 +130,19 @@ function Troubles({ table }: { table: TableStatus }) {
           ones are in effect.
         </p>
       )}
-      <FailedJob job={table.last_job} />
+      {failing.data?.slice(0, FAILING_SHOWN).map(job => (
+        <FailedJob key={job.id} job={job} />
+      ))}
       {table.state === null && table.refusal === null && <p class="loading">The log has not been read yet.</p>}
     </>
   );
 }
 
-/** Why the table's last job did not do its work, and when it is tried again. */
-function FailedJob({ job }: { job: TableStatus['last_job'] }) {
-  if (job === null || job.error === '' || !(job.state === 'delayed' || job.state === 'quarantined')) return null;
+/** Why a job of the table did not do its work, and when it is tried again. */
+function FailedJob({ job }: { job: JobSummary }) {
   return (
     <p class="problem" role="alert">
-      <strong>{plural(job.attempts, 'failed attempt')}</strong>
+      <strong>{`${job.partition_label}: ${plural(job.attempts, 'failed attempt')}`}</strong>
       {job.retry_at !== null && (
         <>
           , next try <Ago at={job.retry_at} />

@@ -98,7 +98,7 @@ def test_one_paused_table_or_all_of_them_are_resumed() -> None:
 @pytest.mark.parametrize(
     ("operation", "status", "command"),
     [
-        ("GET /v1/tables/{name}/decisions", 200, ("tables", "why", "sales.orders")),
+        ("GET /v1/tables/{name}/decisions", 200, ("tables", "why", "sales.orders", "--at", "00:00")),
         ("GET /v1/tables/{name}/decisions", 200, ("tables", "decisions", "sales.orders")),
         ("GET /v1/tables/{name}/partitions", 200, ("tables", "partitions", "sales.orders")),
         ("POST /v1/tables/{name}/optimize", 202, ("optimize", "sales.orders")),
