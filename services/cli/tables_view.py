@@ -21,7 +21,7 @@ from services.cli.render import (
 STATES = {
     "unread": "not read yet",
     "waiting": "waiting for an actor",
-    "backing_off": "waiting for its time",
+    "backing_off": "retrying",
     "outside_window": "outside its window",
     "over_budget": "over budget",
 }
@@ -34,7 +34,7 @@ HINTS = {
 }
 """What to do about a condition of a table."""
 
-UNHEALTHY = frozenset({"refused", "failing", "invalid_properties", "disabled"})
+UNHEALTHY = frozenset({"refused", "failing", "backing_off", "invalid_properties", "disabled"})
 """Conditions in which a table is not optimized as its owner expects."""
 
 BUSY_SHOWN = 5

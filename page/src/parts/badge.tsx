@@ -14,6 +14,7 @@ const TONES: Readonly<Record<string, string>> = {
   skip: 'plain',
   outside_window: 'warn',
   over_budget: 'warn',
+  backing_off: 'bad',
   delayed: 'warn',
   draining: 'warn',
   drained: 'plain',
@@ -34,7 +35,7 @@ const TONES: Readonly<Record<string, string>> = {
 /** States that people read in other words. */
 const WORDS: Readonly<Record<string, string>> = {
   waiting: 'waiting for an actor',
-  backing_off: 'waiting for its time',
+  backing_off: 'retrying',
   outside_window: 'outside its window',
   over_budget: 'over budget',
 };
