@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,10 @@ def failing_jobs(api: ApiClient, table: str | None = None) -> list[dict[str, Any
 
 def failure_text(job: dict[str, Any]) -> str:
     """Return how often a job failed, why, and when it is tried again."""
-    again = f"next try at {at(job['retry_at'])} UTC" if job["retry_at"] else f"`lakewright jobs requeue {job['id']}`"
+    again = f"`lakewright jobs requeue {job['id']}`"
+    if job["retry_at"]:
+        is_over = datetime.fromisoformat(job["retry_at"]) < datetime.now(UTC)
+        again = "next try " + ("when an actor is free" if is_over else f"at {at(job['retry_at'])} UTC")
     return f"{job['partition_label']}: {counted(job['attempts'], 'failed attempt')}, {again}: {job['error']}"
 
 

@@ -8,7 +8,7 @@ import { plural } from '../../format/numbers';
 import { duration } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Card, Empty } from '../../parts/frame';
-import { Ago } from '../../parts/values';
+import { NextTry } from '../../parts/next-try';
 
 export interface Finding {
   readonly key: string;
@@ -93,12 +93,7 @@ function failingFinding(job: JobSummary): Finding {
     text: (
       <a href={formatRoute(['queue'])}>
         {job.table_name}, {job.partition_label}: {plural(job.attempts, 'failed attempt')}
-        {job.retry_at !== null && (
-          <>
-            , next try <Ago at={job.retry_at} />
-          </>
-        )}
-        . {job.error}
+        <NextTry at={job.retry_at} />. {job.error}
       </a>
     ),
   };

@@ -10,6 +10,7 @@ import { usedDetail, usedText } from '../../format/usage';
 import { formatRoute, route } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Figure, Figures, Head, Loaded } from '../../parts/frame';
+import { NextTry } from '../../parts/next-try';
 import { Ago, Bytes, Compactness, Count } from '../../parts/values';
 import { DecisionsTab } from './decisions-tab';
 import { LayoutTab } from './layout-tab';
@@ -143,12 +144,7 @@ function FailedJob({ job }: { job: JobSummary }) {
   return (
     <p class="problem" role="alert">
       <strong>{`${job.partition_label}: ${plural(job.attempts, 'failed attempt')}`}</strong>
-      {job.retry_at !== null && (
-        <>
-          , next try <Ago at={job.retry_at} />
-        </>
-      )}
-      . {job.error} <a href={formatRoute(['queue'])}>Retry or cancel</a>
+      <NextTry at={job.retry_at} />. {job.error} <a href={formatRoute(['queue'])}>Retry or cancel</a>
     </p>
   );
 }
