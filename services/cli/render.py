@@ -161,6 +161,12 @@ def backlog_of(amplification: Mapping[str, Any]) -> str:
     return f"{size(left)} of {size(found)} left" if left else "done"
 
 
+def per_byte(amplification: Mapping[str, Any]) -> str:
+    """Return the bytes rewritten per byte added since the backlog was done, in two digits."""
+    steady = amplification["steady_write_amplification"]
+    return "-" if steady is None else f"{steady:.2f}"
+
+
 def time_span(seconds: float) -> str:
     """Return a time span in the unit that suits it, with one decimal below ten of it: for tables and axes."""
     for unit_s, unit in ((86_400, "d"), (_HOUR, "h"), (_MINUTE, "min")):

@@ -13,6 +13,7 @@ from services.cli.render import (
     counted,
     duration,
     measured_runs,
+    per_byte,
     shown,
     size,
     used,
@@ -236,7 +237,7 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "used by runs": used(answer["usage"]),
         **_storage_cost(answer),
         "backlog": backlog_of(answer["amplification"]),
-        "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
+        "rewritten per byte added since": per_byte(answer["amplification"]),
         "work window": _window(answer["work_window"]),
         "budget": "; ".join(f"{one['scope']}: {budget_use(one)}" for one in answer["budgets"]) or "none",
     }

@@ -182,3 +182,14 @@ def test_the_backlog_is_apart_from_what_comes_after_it(decider: LiveDecider) -> 
     decider.client.delete("/v1/tables/sales.clicks")
     left = decider.get("/v1/status")["savings"]["amplification"]["backlog_bytes_left"]
     assert left == table["amplification"]["backlog_bytes_left"], "a removed table has no backlog"
+
+
+def test_small_files_that_are_not_due_are_no_new_ones_either(decider: LiveDecider, lake: Path) -> None:
+    few = WrittenTable(lake / "few", days=("2026-01-01",))
+    few.append(3)
+    name = decider.register(few.path)
+    table = decider.get(f"/v1/tables/{name}")
+    assert table["amplification"]["backlog_bytes_found"] == 0
+    state = decider.run(decider.services.tables.states.state(table["id"]))
+    assert state is not None
+    assert state.summary.undue_bytes == table["layout"]["small_bytes"] > 0

@@ -5,7 +5,7 @@ from typing import Any
 import typer
 
 from services.cli.cli_context import print_answer
-from services.cli.render import Output, at, backlog_of, duration, size, used
+from services.cli.render import Output, at, backlog_of, duration, per_byte, size, used
 
 STAGES = {
     "commits": "commits by writers",
@@ -50,7 +50,7 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "bytes rewritten": size(saved["bytes_rewritten"]),
         "used by runs": used(answer["usage"]),
         "backlog": backlog_of(saved["amplification"]),
-        "rewritten per byte added since": saved["amplification"]["steady_write_amplification"],
+        "rewritten per byte added since": per_byte(saved["amplification"]),
         "partitions pruned": saved["partitions_pruned_ratio"],
     }
 
