@@ -185,7 +185,7 @@ def test_the_backlog_is_apart_from_what_comes_after_it(decider: LiveDecider) -> 
 
 
 def test_small_files_that_are_not_due_are_no_new_ones_either(decider: LiveDecider, lake: Path) -> None:
-    few = WrittenTable(lake / "few", days=("2026-01-01",))
+    few = WrittenTable(lake / "few", days=("2026-01-01",), configuration={"lakewright.min-input-files": "64"})
     few.append(3)
     name = decider.register(few.path)
     table = decider.get(f"/v1/tables/{name}")
