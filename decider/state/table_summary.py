@@ -22,8 +22,8 @@ class TableSummary:
     all files (bytes^2); target_bytes: T; is_enabled: the policy permits rewrites; last_rewrite_ms: commit time of the
     newest Lakewright commit, 0 if none was applied; excess: what merging can still gain; has_invalid_properties: some
     property of the table cannot be used. backlog_bytes: bytes that are still to be rewritten once, of the files that
-    were there at the first read of the table, or at a change of its policy; undue_bytes: those of its small files that
-    no rewrite was due for then, and that none took since.
+    were there at the first read of the table, or at a change of its policy; undue_bytes: those of small files that
+    were not eligible then, and that no rewrite took since.
     """
 
     files: int

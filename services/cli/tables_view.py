@@ -33,7 +33,7 @@ HINTS = {
     "disabled": "`lakewright tables show {name}` shows where lakewright.enabled is set",
     "waiting": "`lakewright actors list` shows whether one takes jobs",
 }
-"""What to do about a condition of a table."""
+"""Next steps by condition of a table."""
 
 UNHEALTHY = frozenset({"refused", "failing", "backing_off", "invalid_properties", "disabled"})
 """Conditions in which a table is not optimized as its owner expects."""

@@ -376,7 +376,7 @@ class TableIndex:
             self._revision += 1
 
     async def _failed(self, delayed: Sequence[tuple[bytes, float]]) -> list[bytes]:
-        """Return those of the delayed jobs that failed; the others wait for their time. Each delay is read once."""
+        """Return the delayed jobs that failed; the others wait for their time. Each delay is read once."""
         name, known = self._queue.name, self._failures
         unread = [one for one in delayed if one not in known]
         async with self._queue.redis.pipeline(transaction=False) as pipe:

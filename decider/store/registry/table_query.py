@@ -56,7 +56,7 @@ class TableSort(StrEnum):
 class JobsByState:
     """Jobs of one table by state, and whether they are paused, or wait for the table's work window or for a budget.
 
-    failed: those of the delayed ones that failed; the others wait for their time.
+    failed: delayed jobs after a failure; the other delayed ones wait for their time.
     """
 
     queued: int = 0

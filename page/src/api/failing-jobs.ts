@@ -1,4 +1,4 @@
-// Jobs that failed and are tried again, or not until a person says so.
+// Jobs that failed and are tried again, or are quarantined.
 import { api, read } from './client';
 import type { JobSummary } from './schema';
 

@@ -9,7 +9,7 @@ import { ACTIONS, type Column, List } from '../../parts/list';
 import { Ago } from '../../parts/values';
 import { JobActions } from './job-actions';
 
-/** Jobs whose order is asked for. */
+/** Jobs of the order that are shown. */
 export const NEXT = 20;
 
 type NextJob = QueueView['next'][number];
