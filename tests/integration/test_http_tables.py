@@ -218,6 +218,17 @@ def test_a_request_that_changes_nothing_says_why(decider: LiveDecider, tmp_path:
     assert (dry["plans"], dry["ignored"]) == ([], "nothing_to_do")
 
 
+def test_a_plan_says_why_other_partitions_are_left_as_they_are(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    table.append(11)
+    table.append(1, days=("2026-01-02",))
+    name = decider.register(table.path)
+    plan = decider.post(f"/v1/tables/{name}/optimize", {"dry_run": True}).json()
+    assert plan["message"].endswith(
+        "in 1 partition. 1 partition: Fewer than two files are small, so there is nothing to merge."
+    )
+
+
 def test_a_switched_off_table_is_rewritten_only_by_force(decider: LiveDecider, tmp_path: Path) -> None:
     table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
     _set_property(table.path, "lakewright.enabled", "false")

@@ -130,5 +130,5 @@ function Decision({ one }: { one: DecisionRecord }) {
 
 function numbersOf(one: DecisionRecord): string {
   const shortfall = one.mse_bytes2 ?? 0;
-  return `${plural(one.files ?? 0, 'file')}, ${exact(one.small_files ?? 0)} small; root mean squared shortfall ${bytes(Math.sqrt(shortfall))}.`;
+  return `${plural(one.files ?? 0, 'file')}, ${exact(one.small_files ?? 0)} small; ${bytes(Math.sqrt(shortfall))} short of the target (root mean square).`;
 }
