@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
-from shared.queue.model import RunResult
+from shared.queue.model import Band, Debounce, JobKey, JobRequest, RunResult
 from tests.support.browser import PHONE, WIDE, Visit
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.queue_bench import end_of
@@ -109,6 +109,21 @@ def test_jobs_that_cannot_start_are_counted_beside_the_order(
     decider.post("/v1/tables/sales.orders/pause", {})
     tab = person(decider).open("queue")
     expect(tab.get_by_role("region", name="Next", exact=True)).to_contain_text("2 queued jobs cannot start now: paused")
+
+
+def test_a_job_that_waits_for_company_says_so_and_has_not_failed(
+    decider: LiveDecider, redis_url: str, tmp_path: Path, person: Callable[..., Visit]
+) -> None:
+    name = decider.register(WrittenTable(tmp_path / "t").path, "sales.t")
+    key = JobKey(decider.get(f"/v1/tables/{name}")["id"], "{}", "compact")
+    with connect(redis_url) as client:
+        wait = Debounce(600_000, 600_000)
+        request = JobRequest(key, "default", Band.NORMAL, 5, 1, 9, debounce=wait)
+        SyncQueueExecutor(client, "default").run(commands.enqueue("default", request))
+    tab = person(decider).open("queue")
+    expect(tab.locator(".job")).to_contain_text("waits for other merges of its table, starts in")
+    expect(tab.get_by_role("button", name="Start now")).to_be_visible()
+    expect(tab.get_by_text("failed attempt")).to_have_count(0)
 
 
 @pytest.mark.usefixtures("orders")
