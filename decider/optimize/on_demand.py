@@ -28,7 +28,7 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.table_state import TableStateStore
 from decider.store.urgent_jobs import UrgentJobs
 from decider.tracking.tracker import TableTracker
-from shared.layout.eligibility import DecisionReason, is_purgeable
+from shared.layout.eligibility import DecisionReason, Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
 from shared.partition_refusals import NOTHING, PartitionRefusals, TableFingerprint
@@ -81,8 +81,8 @@ class RequestedJob:
 class OptimizeResult:
     """Result of a request; `left_out` counts the jobs beyond the bound.
 
-    reasons: number of partitions by why an action, or all, has no job for them. refusal: why the table must not be
-    rewritten at all.
+    reasons: number of partitions by why an action, or all, has no job for them. running: jobs that rewrite selected
+    partitions already. refusal: why the table must not be rewritten at all.
     """
 
     version: int
@@ -90,7 +90,7 @@ class OptimizeResult:
     jobs: tuple[RequestedJob, ...] = ()
     ignored: RequestIgnored | None = None
     reasons: Mapping[DecisionReason, int] = field(default_factory=dict)
-    running: int = 0
+    running: tuple[JobId, ...] = ()
     left_out: int = 0
     refusal: Refusal | None = None
 
@@ -171,6 +171,8 @@ class OnDemandOptimizer:
             )
         ]
         ranked = _ranked(context, decisions)
+        if not any(action.is_on(context.policy) for action in actions):
+            ranked.reasons[Reason.SWITCHED_OFF] = len(chosen)
         matches = not request.partitions or bool(chosen)
         jobs, running = await self._enqueue(context, ranked.wanted[:MAX_JOBS])
         return OptimizeResult(
@@ -179,7 +181,7 @@ class OnDemandOptimizer:
             jobs=tuple(jobs),
             ignored=_ignored(effective, has_work=bool(jobs), is_running=bool(running), matches=matches),
             reasons=ranked.reasons,
-            running=running,
+            running=tuple(running),
             left_out=max(0, len(ranked.wanted) - MAX_JOBS),
             refusal=found.refusal,
         )
@@ -262,14 +264,14 @@ class OnDemandOptimizer:
 
     async def _enqueue(
         self, context: DecisionContext, wanted: Sequence[tuple[Decision, JobRequest]]
-    ) -> tuple[list[RequestedJob], int]:
-        """Queue the jobs whose partitions are not being rewritten; return them and the number of the others."""
+    ) -> tuple[list[RequestedJob], list[JobId]]:
+        """Queue the jobs whose partitions are not being rewritten; return them, and those that run."""
         jobs: list[RequestedJob] = []
-        running = 0
+        running: list[JobId] = []
         for decision, spec in await self._within_allowance(context, wanted):
             live = await self._queue.run(queries.job(self._queue.name, spec.id))
             if live is not None and live.state is JobState.LEASED:
-                running += 1
+                running.append(spec.id)
                 continue
             record = ledger.encode(decision, context)
             outcome = await enqueue(self._queue, spec, record, ledger_kept=self._tracker.ledger_kept)
@@ -277,7 +279,7 @@ class OnDemandOptimizer:
             jobs.append(
                 RequestedJob(spec.id, decision.action, decision.partition, outcome, spec.cost_bytes, files_replaced)
             )
-        log.info("optimize_requested", table=context.table.name, jobs=len(jobs), running=running)
+        log.info("optimize_requested", table=context.table.name, jobs=len(jobs), running=len(running))
         return jobs, running
 
 

@@ -25,7 +25,7 @@ from decider.tracking.tracker import TableTracker
 from shared.errors import InvalidInput, Unsupported
 from shared.jobs.options import PropertyOptions
 from shared.jobs.payload import SET_PROPERTIES
-from shared.queue.model import Band, EnqueueOutcome, JobId
+from shared.queue.model import Band, EnqueueOutcome, JobId, Scope
 from shared.refusals import Refusal
 from shared.table import TableRef
 
@@ -43,16 +43,20 @@ class RequestedTableJob:
 
 @dataclass(frozen=True, slots=True)
 class TableRequestResult:
-    """Result of a request: its jobs; none where the table is refused."""
+    """Result of a request: its jobs, none where the table is refused; and what is paused so that they wait."""
 
     version: int
     jobs: tuple[RequestedTableJob, ...] = ()
     refusal: Refusal | None = None
+    paused: Scope | None = None
 
     @property
     def message(self) -> str:
         """Outcome as one sentence for users."""
-        return f"{counted(len(self.jobs), 'job')}." if self.refusal is None else self.refusal.message
+        if self.refusal is not None:
+            return self.refusal.message
+        more = f" The {self.paused} is paused, so nothing runs until it is resumed." if self.paused else ""
+        return f"{counted(len(self.jobs), 'job')}.{more}"
 
 
 class TableRequests:

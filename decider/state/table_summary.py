@@ -22,7 +22,8 @@ class TableSummary:
     all files (bytes^2); target_bytes: T; is_enabled: the policy permits rewrites; last_rewrite_ms: commit time of the
     newest Lakewright commit, 0 if none was applied; excess: what merging can still gain; has_invalid_properties: some
     property of the table cannot be used. backlog_bytes: bytes that are still to be rewritten once, of the files that
-    were there at the first read of the table, or at a change of its policy.
+    were there at the first read of the table, or at a change of its policy; undue_bytes: those of small files that
+    were not eligible then, and that no rewrite took since.
     """
 
     files: int
@@ -35,6 +36,7 @@ class TableSummary:
     excess: Excess = NO_EXCESS
     has_invalid_properties: bool = False
     backlog_bytes: int = 0
+    undue_bytes: int = 0
 
     @staticmethod
     def of(partitions: Collection[PartitionStats], policy: Policy, last_rewrite_ms: int = 0) -> "TableSummary":
@@ -54,8 +56,15 @@ class TableSummary:
     def after(self, change: "SummaryChange", last_rewrite_ms: int = 0) -> "TableSummary":
         """Return the summary after commits that changed the partitions in this way; rewrites take from the backlog."""
         moved = self._moved(change.total, change.excess, last_rewrite_ms)
-        left = max(0, self.backlog_bytes - change.bytes_rewritten) if moved.excess.files > 0 else 0
-        return replace(moved, backlog_bytes=left)
+        if moved.excess.files <= 0:
+            return replace(moved, backlog_bytes=0, undue_bytes=0)
+        undue = self.undue_bytes - max(0, change.bytes_rewritten - self.backlog_bytes)
+        left = self.backlog_bytes - change.bytes_rewritten
+        return replace(moved, backlog_bytes=max(0, left), undue_bytes=max(0, undue))
+
+    def steady_bytes(self, rewritten: int) -> int:
+        """Return how many of these rewritten bytes are no file's first rewrite since the table was first read."""
+        return max(0, rewritten - self.backlog_bytes - self.undue_bytes)
 
     def before(self, added: PartitionStats) -> "TableSummary":
         """Return the summary before a commit added these files; its excess has no meaning."""

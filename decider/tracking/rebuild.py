@@ -110,7 +110,8 @@ class StateRebuilder:
         known_bytes = 0 if old is None else old.summary.backlog_bytes
         if old is not None and not is_recreated and old.policy == new.policy:
             # Files of later commits are no backlog.
-            summary = replace(summary, backlog_bytes=min(summary.backlog_bytes, known_bytes))
+            undue_bytes = min(summary.undue_bytes, old.summary.undue_bytes)
+            summary = replace(summary, backlog_bytes=min(summary.backlog_bytes, known_bytes), undue_bytes=undue_bytes)
         new = replace(new, summary=replace(summary, has_invalid_properties=bool(in_force.issues)))
         counter = CommitCounter.REBUILDS if old else CommitCounter.TABLES_INITIALIZED
         made = _backlog_counted(known_bytes, summary.backlog_bytes)
@@ -233,7 +234,8 @@ class StateRebuilder:
         )
         summary = TableSummary.of([count.state for count in counts.values()], context.policy, context.last_rewrite_ms)
         due_bytes = sum(made.prediction.state_bytes for made in decisions if made.prediction)
-        return update, replace(summary, backlog_bytes=due_bytes)
+        small_bytes = sum(count.state.small_bytes for count in counts.values())
+        return update, replace(summary, backlog_bytes=due_bytes, undue_bytes=max(0, small_bytes - due_bytes))
 
     async def _limited(self, table: TableRef, old: TableState | None, limits: str) -> TableState | None:
         """Set the queue limits of the next state; return the old one with their announcement, if they are others."""

@@ -383,7 +383,7 @@ def _bytes_counted(before: TableSummary, after: TableSummary, change: SummaryCha
         if before.backlog_bytes
         else {
             CommitCounter.STEADY_BYTES_ADDED: change.bytes_added,
-            CommitCounter.STEADY_BYTES_REWRITTEN: change.bytes_rewritten,
+            CommitCounter.STEADY_BYTES_REWRITTEN: before.steady_bytes(change.bytes_rewritten),
         }
     )
     return {name: count for name, count in counts.items() if count}

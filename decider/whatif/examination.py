@@ -9,6 +9,7 @@ from typing import Any
 
 from decider.decide.actions import ActionRegistry
 from decider.decide.compaction import COMPACTION
+from decider.decide.signals_text import size
 from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.whatif.baselines import PEERS
 from decider.whatif.comparison import (
@@ -27,7 +28,7 @@ from decider.whatif.simulator import SimulationResult, replay_lakewright
 from decider.whatif.spread_rows import describe_key
 from decider.whatif.trace_reader import TableTrace
 from shared.jobs.payload import INDEX
-from shared.policy.policy import MIB, ClusterMode, Policy, apply
+from shared.policy.policy import ClusterMode, Policy, apply
 from shared.policy.properties import as_properties, read_settings
 
 TITLES = {
@@ -155,8 +156,8 @@ def _fitted(ours: SimulationResult) -> tuple[str, ...]:
     if not ours.level_fits:
         return ()
     times = "once" if ours.level_fits == 1 else f"{ours.level_fits} times"
-    size = f"{ours.typical_file_bytes / MIB:.3g} MiB"
-    return (f"The replay of Lakewright fitted the size levels {times}, in the end to new files of {size}.",)
+    fitted = f"The replay of Lakewright fitted the size levels {times}, in the end to new files of "
+    return (f"{fitted}{size(ours.typical_file_bytes)}.",)
 
 
 def _missing(table: TableTrace) -> tuple[str, ...]:

@@ -13,4 +13,5 @@ test('other actions predict other figures, or none', () => {
     'Predicted for its run: files deleted 3, freed bytes 1 KiB.',
   );
   expect(predictionText({})).toBe('');
+  expect(predictionText({ files_replaced: 0, bytes: 0, files_removed: 0 })).toBe('');
 });

@@ -51,6 +51,8 @@ describe('history', () => {
     ]);
     expect(workDone(status, first(500), noon)[1]).toContain('Since the start: 98 commits');
     expect(workDone({ ...status, funnel: {} }, undefined, noon)[0]).toBe('No rewrite yet.');
+    const unused = { ...first(8), used: { core_s: 0, cost: null } } as unknown as FleetHistoryView;
+    expect(workDone(status, unused, noon)[1]).not.toContain('core time'); // of the newest sample, a minute old
   });
 });
 

@@ -3,11 +3,13 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from services.cli.client import ApiClient, CallFailed, segment
-from services.cli.render import Output, counted
+from services.cli.render import Output, at, counted
+from services.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -20,6 +22,11 @@ AGAIN_S = 0.2
 
 AWAY_S = 2.0
 """Pause after an answer that the decider cannot look now."""
+
+FAILING_READ = 50
+"""Jobs of a state that are read to find those that failed."""
+
+DELAYED = "delayed"
 
 QUARANTINED = "quarantined"
 
@@ -48,6 +55,22 @@ class EndedJob:
         return asdict(self)
 
 
+def failing_jobs(api: ApiClient, table: str | None = None) -> list[dict[str, Any]]:
+    """Return the first jobs, of a table or of all, that failed and are tried again, after those that are not."""
+    asked = ({"state": state, "table": table, "limit": FAILING_READ} for state in (QUARANTINED, DELAYED))
+    found = [job for query in asked for job in api.get("/v1/jobs", query)["jobs"]]
+    return [job for job in found if job["attempts"] and job["error"]]
+
+
+def failure_text(job: dict[str, Any]) -> str:
+    """Return how often a job failed, why, and when it is tried again."""
+    again = f"`lakewright jobs requeue {job['id']}`"
+    if job["retry_at"]:
+        is_over = datetime.fromisoformat(job["retry_at"]) < datetime.now(UTC)
+        again = "next try " + ("when an actor is free" if is_over else f"at {at(job['retry_at'])} UTC")
+    return f"{job['partition_label']}: {counted(job['attempts'], 'failed attempt')}, {again}: {job['error']}"
+
+
 def follow(api: ApiClient, jobs: Sequence[str]) -> list[EndedJob]:
     """Return the ends of these jobs in their order, one after another as they come."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
@@ -61,7 +84,10 @@ def follow(api: ApiClient, jobs: Sequence[str]) -> list[EndedJob]:
 
 
 def _wait(api: ApiClient, job: str, progress: "Progress") -> EndedJob:
+    from rich.text import Text  # noqa: PLC0415 - as above
+
     task = progress.task_ids[0]
+    failed = 0
     while True:
         try:
             view = api.get(f"/v1/jobs/{segment(job)}", {"wait_s": WAIT_S})["job"]
@@ -76,6 +102,9 @@ def _wait(api: ApiClient, job: str, progress: "Progress") -> EndedJob:
             progress.advance(task)
             return EndedJob(job, CANCELLED, "the job is gone", 0, 0)
         progress.update(task, description=f"{view['partition_label'] or job} {view['state']}")
+        if view["state"] == DELAYED and view["attempts"] > failed:
+            failed = view["attempts"]
+            progress.console.print(Text(visible(f"Attempt {failed} failed, the next one follows: {view['error']}")))
         if view["state"] in ("finished", QUARANTINED):
             progress.advance(task)
             return _ended(job, view)

@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,11 @@ class Output:
     def pairs(self, title: str, pairs: Mapping[str, object]) -> None:
         """Print names and values."""
         self.rows(title, ("", ""), list(pairs.items()))
+
+    def lines(self, texts: Iterable[str]) -> None:
+        """Print lines, each as it is."""
+        for text in texts:
+            self.line(text)
 
     def line(self, text: str) -> None:
         """Print one line as it is, broken between words at the width of the terminal."""
@@ -154,6 +159,12 @@ def backlog_of(amplification: Mapping[str, Any]) -> str:
     """Return how much of the existing files is still to be rewritten, once."""
     left, found = amplification["backlog_bytes_left"], amplification["backlog_bytes_found"]
     return f"{size(left)} of {size(found)} left" if left else "done"
+
+
+def per_byte(amplification: Mapping[str, Any]) -> str:
+    """Return the bytes rewritten per byte added since the backlog was done, in two digits."""
+    steady = amplification["steady_write_amplification"]
+    return "-" if steady is None else f"{steady:.2f}"
 
 
 def time_span(seconds: float) -> str:

@@ -13,6 +13,7 @@ from services.cli.render import (
     counted,
     duration,
     measured_runs,
+    per_byte,
     shown,
     size,
     used,
@@ -27,7 +28,14 @@ STATES = {
 }
 """Conditions of tables that people read in other words."""
 
-UNHEALTHY = frozenset({"refused", "failing", "invalid_properties", "disabled"})
+HINTS = {
+    "paused": "nothing is rewritten before `lakewright tables resume {name}`",
+    "disabled": "`lakewright tables show {name}` shows where lakewright.enabled is set",
+    "waiting": "`lakewright actors list` shows whether one takes jobs",
+}
+"""Next steps by condition of a table."""
+
+UNHEALTHY = frozenset({"refused", "failing", "backing_off", "invalid_properties", "disabled"})
 """Conditions in which a table is not optimized as its owner expects."""
 
 BUSY_SHOWN = 5
@@ -91,7 +99,7 @@ def show_discovery(out: Output, answer: Any) -> None:
 
 def show_table(out: Output, answer: Any) -> None:
     """Print a table: its policy and the source of each value, and its layout."""
-    out.pairs(answer["name"], _summary(answer))
+    out.pairs(answer["name"], {name: value for name, value in _summary(answer).items() if value not in (None, "-")})
     _layout(out, answer["layout"])
     _refused_files(out, answer["refused_files"])
     values = answer["policy"]["values"]
@@ -198,6 +206,13 @@ def condition_text(condition: str) -> str:
     return STATES.get(condition, condition.replace("_", " "))
 
 
+def state_text(table: dict[str, Any]) -> str:
+    """Return the state of one table, and what to do about it."""
+    condition = "paused" if table["paused"] else table["condition"]  # which a pause reaches a moment later
+    hint = HINTS.get(condition, "").format(name=table["name"])
+    return ": ".join(filter(None, (condition_text(condition), hint)))
+
+
 def _layout_of(table: dict[str, Any]) -> str:
     return "-" if table["files"] is None else compactness(table["files"], table["files_needed"])
 
@@ -207,11 +222,11 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
     return {
         "location": answer["location"],
         "tenant": answer["tenant"],
-        "state": condition_text(answer["condition"]),
+        "state": state_text(answer),
         **({"refused": _refusal(answer["refusal"])} if answer["refusal"] else {}),
         "version": cursor["version"] if cursor else "not yet read",
         "applied at (UTC)": at(cursor["applied_at"]) if cursor else "-",
-        "lag": duration(cursor["lag_s"]) if cursor else "-",
+        "from commit to decision": duration(cursor["lag_s"]) if cursor else "-",
         "rebuilds": cursor["rebuilds"] if cursor else 0,
         "partitions": f"{answer['partitions']}, {answer['eligible_partitions']} of them eligible",
         "last decision": decision["message"] if decision else "-",
@@ -222,10 +237,9 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "used by runs": used(answer["usage"]),
         **_storage_cost(answer),
         "backlog": backlog_of(answer["amplification"]),
-        "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
+        "rewritten per byte added since": per_byte(answer["amplification"]),
         "work window": _window(answer["work_window"]),
         "budget": "; ".join(f"{one['scope']}: {budget_use(one)}" for one in answer["budgets"]) or "none",
-        "counters": shown(answer["counters"]),
     }
 
 
@@ -260,7 +274,7 @@ def _calibration(learned: dict[str, Any]) -> str:
 
 
 def _listed(refusal: dict[str, Any]) -> str:
-    return "missing" if refusal["missing"] else str(refusal["code"] or "unreadable")
+    return "missing" if refusal["missing"] else f"refused: {refusal['code'] or 'unreadable'}"
 
 
 def _refusal(refusal: dict[str, Any]) -> str:

@@ -156,7 +156,7 @@ class DemoRun:
             history, glance = self._table.history(), read_snapshot(client, table)
             if time.monotonic() - shown_s >= LINE_S:
                 shown_s = time.monotonic()
-                self._print(line(history, glance, POLICY))
+                self._print(line(history))
             reached = (history.newest_version, glance.version, glance.running, glance.waiting)
             if reached != before:
                 before = reached

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import httpx
 
 from services.demo.commit_log import CommitLogSums
-from shared.layout.partition_stats import stats_of_sizes
-from shared.policy.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +35,9 @@ def read_snapshot(client: httpx.Client, table: str) -> DemoSnapshot:
     )
 
 
-def line(history: CommitLogSums, glance: DemoSnapshot, policy: Policy) -> str:
-    """Return the state of table and queue in one line."""
-    state = stats_of_sizes(policy.size_levels, history.live.values())
+def line(history: CommitLogSums) -> str:
+    """Return the state of the table in one line of a terminal."""
     return (
-        f"commits {history.commits}  files {len(history.live)} (without: {history.files_added})  "
-        f"small {state.small_files}  rewrites {history.rewrites}  running {glance.running}  waiting {glance.waiting}  "
-        f"rewritten per byte ingested {history.write_amplification:.2f}"
+        f"{history.commits} commits, {len(history.live)} files instead of {history.files_added}, "
+        f"{history.rewrites} rewrites, {history.write_amplification:.2f} bytes rewritten per byte"
     )

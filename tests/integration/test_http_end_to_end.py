@@ -145,6 +145,7 @@ def test_a_job_runs_down_to_the_history_and_its_story_is_reported(
         assert (running["job"]["state"], running["job"]["actor"]) == ("leased", "w1")
         answer = decider.post(f"/v1/tables/{name}/optimize", {})
         assert (answer.status_code, answer.json()["ignored"]) == (202, "already_running")
+        assert answer.json()["running_jobs"] == [job["id"]]
         stopping = decider.client.delete(f"/v1/jobs/{job['id']}")
         assert stopping.json()["outcome"] == "stopping"
         queue.run(

@@ -211,10 +211,22 @@ def test_a_request_that_changes_nothing_says_why(decider: LiveDecider, tmp_path:
     assert (nowhere["jobs"], nowhere["ignored"], nowhere["reasons"]) == ([], "no_partition", {})
     plan = decider.post(f"/v1/tables/{name}/optimize", {"partitions": ["dt=1999-01-01"], "dry_run": True}).json()
     assert (plan["plans"], plan["ignored"]) == ([], "no_partition")
-    unsorted = decider.post(f"/v1/tables/{name}/optimize", {"actions": ["sort"], "dry_run": True}).json()
-    assert "do not switch this action on" in unsorted["message"]
+    for dry_run in (True, False):
+        unsorted = decider.post(f"/v1/tables/{name}/optimize", {"actions": ["sort"], "dry_run": dry_run}).json()
+        assert "do not switch this action on" in unsorted["message"]
     dry = decider.post(f"/v1/tables/{name}/optimize", {"dry_run": True}).json()
     assert (dry["plans"], dry["ignored"]) == ([], "nothing_to_do")
+
+
+def test_a_plan_says_why_other_partitions_are_left_as_they_are(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    table.append(11)
+    table.append(1, days=("2026-01-02",))
+    name = decider.register(table.path)
+    plan = decider.post(f"/v1/tables/{name}/optimize", {"dry_run": True}).json()
+    assert plan["message"].endswith(
+        "in 1 partition. 1 partition: Fewer than two files are small, so there is nothing to merge."
+    )
 
 
 def test_a_switched_off_table_is_rewritten_only_by_force(decider: LiveDecider, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from decider.store.registry.table_index import OVERLAP_MS, TableIndex, TableList
 from decider.store.registry.table_query import TableQuery, TableSort
 from shared.errors import RetryableError
 from shared.queue import commands, keys
-from shared.queue.model import RunResult
+from shared.queue.model import Band, Debounce, JobKey, JobRequest, RunResult
 from shared.table import TableId, TableRef
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider, WrittenTable
@@ -263,6 +263,21 @@ def test_a_table_shows_what_it_waits_for_and_whether_it_is_optimized_at_all(
     (delayed,) = decider.get("/v1/jobs", state="delayed")["jobs"]
     assert (delayed["table_name"], delayed["attempts"]) == ("busy", 1)
     assert delayed["retry_at"] > delayed["enqueued_at"]
+
+
+def test_a_job_that_waits_for_company_is_not_one_that_failed(
+    decider: LiveDecider, queue: SyncQueueExecutor, tmp_path: Path
+) -> None:
+    name = decider.register(WrittenTable(tmp_path / "t").path, "t")
+    key = JobKey(decider.get(f"/v1/tables/{name}")["id"], "{}", "compact")
+    for wait_ms in (600_000, 900_000):  # The second merge leads to another end of the wait, and is read again.
+        debounce = Debounce(wait_ms, wait_ms)
+        queue.run(
+            commands.enqueue("default", JobRequest(key, "default", Band.NORMAL, 5, 1, wait_ms, debounce=debounce))
+        )
+        until("it is counted", lambda: decider.get("/v1/table-rows")["rows"][0]["jobs_waiting"] == 1)
+        assert decider.get("/v1/jobs", state="delayed")["jobs"][0]["attempts"] == 0
+        assert conditions(decider) == {"t": "not_due"}
 
 
 def test_a_paused_table_keeps_its_job_until_it_is_resumed(

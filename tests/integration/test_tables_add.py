@@ -182,3 +182,16 @@ def test_the_backlog_is_apart_from_what_comes_after_it(decider: LiveDecider) -> 
     decider.client.delete("/v1/tables/sales.clicks")
     left = decider.get("/v1/status")["savings"]["amplification"]["backlog_bytes_left"]
     assert left == table["amplification"]["backlog_bytes_left"], "a removed table has no backlog"
+
+
+def test_small_files_that_are_not_due_are_no_new_ones_either(decider: LiveDecider, lake: Path) -> None:
+    few = WrittenTable(lake / "few", days=("2026-01-01",))
+    few.append(3)
+    asked = {"location": str(few.path), "name": "few", "properties": {"lakewright.min-input-files": "64"}}
+    assert decider.post("/v1/tables", asked).status_code == 201
+    decider.drain()
+    table = decider.get("/v1/tables/few")
+    assert table["amplification"]["backlog_bytes_found"] == 0
+    state = decider.run(decider.services.tables.states.state(table["id"]))
+    assert state is not None
+    assert state.summary.undue_bytes == table["layout"]["small_bytes"] > 0

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from actor.queue_executor import SyncQueueExecutor, connect
+from shared.queue import commands
+from shared.queue.model import Band, Debounce, JobKey, JobRequest, RunResult
 from tests.support.browser import PHONE, WIDE, Visit
 from tests.support.live_decider import LiveDecider, WrittenTable
+from tests.support.queue_bench import end_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser]
 
@@ -54,6 +58,7 @@ def test_each_view_has_no_serious_finding_and_fits_the_screen(
         found[path] = [
             *visit.findings(),
             *visit.cut_off(),
+            *visit.covered(),
             *([f"wider than the screen by {wide}"] if (wide := visit.overflow()) > 0 else []),
         ]
     assert {path: findings for path, findings in found.items() if findings} == {}
@@ -95,6 +100,47 @@ def test_the_first_screen_answers_the_first_questions(decider: LiveDecider, pers
     expect(answers.nth(2)).to_contain_text("are still to be rewritten, once")
     decider.post("/v1/tables/sales.orders/pause", {})
     expect(answers.nth(2)).to_contain_text("1 table paused")
+
+
+@pytest.mark.usefixtures("orders")
+def test_jobs_that_cannot_start_are_counted_beside_the_order(
+    decider: LiveDecider, person: Callable[..., Visit]
+) -> None:
+    decider.post("/v1/tables/sales.orders/pause", {})
+    tab = person(decider).open("queue")
+    expect(tab.get_by_role("region", name="Next", exact=True)).to_contain_text("2 queued jobs cannot start now: paused")
+
+
+def test_a_job_that_waits_for_company_says_so_and_has_not_failed(
+    decider: LiveDecider, redis_url: str, tmp_path: Path, person: Callable[..., Visit]
+) -> None:
+    name = decider.register(WrittenTable(tmp_path / "t").path, "sales.t")
+    key = JobKey(decider.get(f"/v1/tables/{name}")["id"], "{}", "compact")
+    with connect(redis_url) as client:
+        wait = Debounce(600_000, 600_000)
+        request = JobRequest(key, "default", Band.NORMAL, 5, 1, 9, debounce=wait)
+        SyncQueueExecutor(client, "default").run(commands.enqueue("default", request))
+    tab = person(decider).open("queue")
+    expect(tab.locator(".job")).to_contain_text("waits for other merges of its table, starts in")
+    expect(tab.get_by_role("button", name="Start now")).to_be_visible()
+    expect(tab.get_by_text("failed attempt")).to_have_count(0)
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_job_that_failed_is_said_on_the_first_screen_and_on_its_table(
+    decider: LiveDecider, redis_url: str, person: Callable[..., Visit]
+) -> None:
+    with connect(redis_url) as client:
+        queue = SyncQueueExecutor(client, "default")
+        (claim,) = queue.run(commands.claim("default", worker="w", nonce="n1", slots=1, lease_ms=60_000))
+        queue.run(end_of(claim, RunResult.FAIL, cost_bytes=0, seen_version=-1, error="the disk is gone"))
+    visit = person(decider)
+    expect(visit.open().locator(".findings .bad", has_text="sales.orders")).to_contain_text(
+        "1 failed attempt, next try in"
+    )
+    alert = visit.open("tables/sales.orders").get_by_role("alert")
+    expect(alert).to_contain_text("1 failed attempt, next try in")
+    expect(alert).to_contain_text("the disk is gone")
 
 
 def test_a_table_of_one_file_is_never_red(decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]) -> None:

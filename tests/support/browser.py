@@ -159,11 +159,24 @@ class Visit:
         ]
 
     def cut_off(self) -> list[str]:
-        """Return the figures whose text is wider than their box, where it cannot be read."""
+        """Return the figures and cells whose text is wider than their box, where it cannot be read or meets another."""
         found = self.tab.evaluate(
-            "[...document.querySelectorAll('.figure')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)"
+            """[...document.querySelectorAll('.figure, .table-row:not(.head-row) > *')]
+            .filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)"""
         )
         return [f"cut off: {text!r}" for text in found]
+
+    def covered(self) -> list[str]:
+        """Return the charts whose areas hide the grid and the other lines."""
+        found = self.tab.evaluate(
+            """[...document.querySelectorAll('.chart canvas')].map(canvas => {
+            const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            let opaque = 0;
+            for (let at = 3; at < data.length; at += 4) opaque += data[at] === 255;
+            return [canvas.closest('.chart').ariaLabel, opaque / (data.length / 4)];
+            }).filter(([_, share]) => share > 0.2).map(([label]) => label)"""
+        )
+        return [f"covered: {label}" for label in found]
 
     def overflow(self) -> int:
         """Pixels by which the page is wider than the window."""

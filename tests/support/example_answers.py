@@ -166,6 +166,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "remedy": ("Run OPTIMIZE in the table's own engine.",),
         "requested": ("compaction",),
         "result": ("done",),
+        "running_jobs": ([],),
         "revision_id": (None,),
         "role": ("viewer",),
         "root": ("s3://lake",),

@@ -105,6 +105,7 @@ class OptimizeResponse(ResponseModel):
     )
     reasons: dict[str, int] = Field(description="Number of partitions for which an action has no job, by reason.")
     running: int = Field(description="Number of partitions with a running rewrite.")
+    running_jobs: tuple[str, ...] = Field(description="Ids of the jobs that rewrite them.")
     remaining: int = Field(description="Jobs beyond the limit of one request; repeat the request for them.")
 
 
@@ -198,7 +199,7 @@ def optimized_view(answer: on_demand.OptimizeResult, paused: Scope | None = None
         for job in answer.jobs
     )
     more = f" {counted(answer.left_out, 'job')} beyond the limit; repeat the request." if answer.left_out else ""
-    more += f" The {paused} is paused: they wait until it is resumed." if paused else ""
+    more += f" The {paused} is paused, so nothing runs until it is resumed." if paused else ""
     return OptimizeResponse(
         version=answer.version,
         jobs=jobs,
@@ -206,7 +207,8 @@ def optimized_view(answer: on_demand.OptimizeResult, paused: Scope | None = None
         message=_why_ignored(answer) or f"{counted(len(jobs), 'job')}.{more}",
         paused=paused,
         reasons={str(reason): count for reason, count in answer.reasons.items()},
-        running=answer.running,
+        running=len(answer.running),
+        running_jobs=answer.running,
         remaining=answer.left_out,
     )
 
@@ -225,7 +227,7 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     return OptimizePlan(
         version=found.version,
         ignored=found.ignored,
-        message=_why_ignored(found) or message,
+        message=_why_ignored(found) or " ".join((message, *_in_words(_answers(found.reasons)))),
         partitions=partitions,
         files_replaced=replaced,
         files_removed=removed,
@@ -251,12 +253,19 @@ def _why_ignored(answer: on_demand.OptimizeResult | on_demand.DryRun) -> str:
     if answer.ignored is None:
         return ""
     refused = () if answer.refusal is None else (answer.refusal.message,)
-    answers = {reason: count for reason, count in answer.reasons.items() if reason not in _NO_ANSWERS}
-    reasons = (
+    return " ".join((answer.ignored.message, *refused, *_in_words(_answers(answer.reasons) or answer.reasons)))
+
+
+def _answers(reasons: Mapping[DecisionReason, int]) -> Mapping[DecisionReason, int]:
+    return {reason: count for reason, count in reasons.items() if reason not in _NO_ANSWERS}
+
+
+def _in_words(reasons: Mapping[DecisionReason, int]) -> tuple[str, ...]:
+    """Return sentences on how many partitions are left as they are, why, and what would act on them."""
+    return tuple(
         f"{counted(count, 'partition')}: {reason.message} {_HINTS.get(reason, '')}".rstrip()
-        for reason, count in (answers or answer.reasons).items()
+        for reason, count in reasons.items()
     )
-    return " ".join((answer.ignored.message, *refused, *reasons))
 
 
 def _plan_view(plan: Plan, size_levels: SizeLevels, columns: Sequence[PartitionColumn]) -> PartitionPlan:

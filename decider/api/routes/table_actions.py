@@ -1,13 +1,13 @@
 """Actions on whole tables on demand: whatever requests are declared in `decider.requests`, each by its name."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from decider.api.dependencies import KnownTable, Requests
+from decider.api.dependencies import KnownTable, Queue, Requests
 from decider.api.openapi import failures
 from decider.gateway.authentication import CALLER_ROLE
 from decider.gateway.credentials import Role
@@ -15,6 +15,7 @@ from decider.requests.registry import REQUESTS
 from decider.requests.table_request import TableRequest
 from decider.web.base_model import ResponseModel
 from decider.web.errors import ApiError
+from shared.queue.model import Band
 
 
 class TableJobView(ResponseModel):
@@ -41,13 +42,15 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 def _offer(kind: type[TableRequest]) -> None:
     """Add the endpoint of a request: it queues jobs, or answers 200 with the result of a dry run."""
 
-    async def request_action(table: KnownTable, asked: Any, requests: Requests, request: Request) -> Any:
+    async def request_action(table: KnownTable, asked: Any, requests: Requests, queue: Queue, request: Request) -> Any:
         role = request.scope.get(CALLER_ROLE, Role.ADMIN)
         if asked.needs_admin and role is not Role.ADMIN:
             raise ApiError(403, f"this {kind.name} requires the role {Role.ADMIN}; the token has the role {role}")
         if kind.answer is not None and asked.dry_run:
             return JSONResponse(asdict(await requests.table_requests.preview(table, asked)))
-        return TableJobResponse.of(await requests.table_requests.run(table, asked))
+        made = await requests.table_requests.run(table, asked)
+        paused = await queue.admin.paused_by(Band.NORMAL, table) if made.jobs else None
+        return TableJobResponse.of(replace(made, paused=paused))
 
     request_action.__annotations__["asked"] = kind
     responses = failures(400, 404, 409, 413, 422, 502)

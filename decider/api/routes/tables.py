@@ -19,8 +19,8 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 CONDITION = (
     "`refused`, `unread`, `failing` (a job is quarantined), `invalid_properties`, `disabled`, `paused`, `running`, "
     "`outside_window` (its jobs wait for its work window), `over_budget` (a job waits for a budget), "
-    "`waiting` for an actor, `backing_off` after a failure or conflict, `not_due` (more can be gained, but a rewrite "
-    "now would be repeated later), or `compact`."
+    "`waiting` for an actor, `backing_off` after a failure, `not_due` (more can be gained, but a rewrite now would be "
+    "repeated later, or waits for others), or `compact`."
 )
 
 Tenant = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]

@@ -30,6 +30,7 @@ from decider.store.stored_values import milliseconds
 from shared.policy.work_windows import holds_all
 from shared.queue import keys
 from shared.queue.decode import text
+from shared.queue.model import JobId
 from shared.table import TableId, TableRef
 from shared.typed_json import from_json
 
@@ -113,6 +114,7 @@ class TableIndex:
         self._clock_s = clock_s
         self._rows: dict[TableId, TableRow] = {}
         self._jobs: dict[str, JobsByState] = {}
+        self._failures: dict[tuple[bytes, float], bool] = {}
         self._selections: OrderedDict[TableQuery, _KeptSelection] = OrderedDict()
         self._pending: list[TableId] = []
         self._moved_ms = self._revision = 0
@@ -344,21 +346,25 @@ class TableIndex:
         """Count the jobs of each table, from the queue's own indexes of jobs by state, and find what is paused."""
         name, redis = self._queue.name, self._queue.redis
         async with redis.pipeline(transaction=False) as pipe:
-            for key in (keys.queued(name), keys.leases(name), keys.delayed(name), keys.quarantined(name)):
+            for key in (keys.queued(name), keys.leases(name), keys.quarantined(name)):
                 pipe.zrange(key, 0, MAX_JOBS - 1)
+            pipe.zrange(keys.delayed(name), 0, MAX_JOBS - 1, withscores=True)
             pipe.hgetall(keys.config(name))
             pipe.hgetall(keys.work_windows(name))
             pipe.zrange(keys.budget_waits(name), 0, -1, withscores=True)
             pipe.time()
-            *found, config, windows, waits, clock = await pipe.execute()
-        queued, running, delayed, quarantined = (Counter(text(job).rsplit(".", 2)[0] for job in jobs) for jobs in found)
+            *found, later, config, windows, waits, clock = await pipe.execute()
+        found += [[job for job, _ in later], await self._failed(later)]
+        queued, running, quarantined, delayed, failed = (
+            Counter(text(job).rsplit(".", 2)[0] for job in jobs) for jobs in found
+        )
         paused = paused_tables({text(field): text(value) for field, value in config.items()})
         now_ms = milliseconds(clock)
         held = {text(table) for table, window in windows.items() if holds_all(text(window), now_ms)}
         over_budget = {text(table) for table, until_ms in waits if until_ms > now_ms}
         jobs = {
             table: JobsByState(
-                *(queued[table], running[table], delayed[table], quarantined[table]),
+                *(queued[table], running[table], delayed[table], quarantined[table], failed[table]),
                 is_paused=table in paused,
                 is_outside_window=table in held,
                 is_over_budget=table in over_budget,
@@ -368,6 +374,18 @@ class TableIndex:
         if jobs != self._jobs:
             self._jobs = jobs
             self._revision += 1
+
+    async def _failed(self, delayed: Sequence[tuple[bytes, float]]) -> list[bytes]:
+        """Return the delayed jobs that failed; the others wait for their time. Each delay is read once."""
+        name, known = self._queue.name, self._failures
+        unread = [one for one in delayed if one not in known]
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            for job, _ in unread:
+                pipe.hget(keys.job(name, JobId(text(job))), "attempts")
+            attempts = await pipe.execute()
+        read = dict(zip(unread, (int(one or 0) > 0 for one in attempts), strict=True))
+        self._failures = {one: read[one] if one in read else known[one] for one in delayed}
+        return [job for (job, _), is_failed in self._failures.items() if is_failed]
 
 
 def counts(selection: TableSelection, *, most: int) -> tuple[Mapping[str, int], Mapping[str, int]]:

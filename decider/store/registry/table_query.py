@@ -54,12 +54,16 @@ class TableSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobsByState:
-    """Jobs of one table by state, and whether they are paused, or wait for the table's work window or for a budget."""
+    """Jobs of one table by state, and whether they are paused, or wait for the table's work window or for a budget.
+
+    failed: delayed jobs after a failure; the other delayed ones wait for their time.
+    """
 
     queued: int = 0
     running: int = 0
     delayed: int = 0
     quarantined: int = 0
+    failed: int = 0
     is_paused: bool = False
     is_outside_window: bool = False
     is_over_budget: bool = False
@@ -99,8 +103,8 @@ class TableRow:
             (TableCondition.OUTSIDE_WINDOW, jobs.is_outside_window and (jobs.queued or jobs.delayed)),
             (TableCondition.OVER_BUDGET, jobs.is_over_budget and jobs.delayed),
             (TableCondition.WAITING, jobs.queued),
-            (TableCondition.BACKING_OFF, jobs.delayed),
-            (TableCondition.NOT_DUE, summary.excess_ratio >= TOLERATED_EXCESS),
+            (TableCondition.BACKING_OFF, jobs.failed),
+            (TableCondition.NOT_DUE, jobs.delayed or summary.excess_ratio >= TOLERATED_EXCESS),
         )
         return next((condition for condition, holds in found if holds), TableCondition.COMPACT)
 

@@ -6,10 +6,10 @@ import { bytes, exact, plural } from './numbers';
  */
 export function predictionText(predicted: Record<string, number>): string {
   const { files_replaced: replaced, files_removed: removed, bytes: read, ...others } = predicted;
-  const now = replaced === undefined ? [] : [`${plural(replaced, 'file')} can be replaced now.`];
+  const now = !replaced ? [] : [`${plural(replaced, 'file')} can be replaced now.`];
   const parts = Object.entries(others).map(([name, value]) => `${name.replaceAll('_', ' ')} ${amount(name, value)}`);
-  if (read !== undefined) parts.unshift(`${bytes(read)} to read`);
-  if (removed !== undefined && removed > 0) parts.unshift(plural(removed, 'fewer file'));
+  if (read) parts.unshift(`${bytes(read)} to read`);
+  if (removed) parts.unshift(plural(removed, 'fewer file'));
   return [...now, ...(parts.length === 0 ? [] : [`Predicted for its run: ${parts.join(', ')}.`])].join(' ');
 }
 

@@ -14,7 +14,7 @@ const TONES: Readonly<Record<string, string>> = {
   skip: 'plain',
   outside_window: 'warn',
   over_budget: 'warn',
-  backing_off: 'warn',
+  backing_off: 'bad',
   delayed: 'warn',
   draining: 'warn',
   drained: 'plain',

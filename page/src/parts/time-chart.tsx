@@ -146,13 +146,18 @@ function line(one: Series, color: (name: string) => string, format: (value: numb
     points: { show: false },
     value: (_chart, value: number | null) => (value === null ? '–' : format(value)),
     ...(paths === undefined ? {} : { paths }),
-    ...(one.fill === true ? { fill: color(`${one.color}-soft`) } : {}),
+    ...(one.fill === true ? { fill: faint(color(one.color)) } : {}),
   };
 }
 
 /** Keeps the newest values in the legend while the pointer is elsewhere. */
 function showNewest(chart: uPlot): void {
   chart.setLegend({ idx: chart.data[0].length - 1 });
+}
+
+/** The color of an area below its line. */
+function faint(color: string): string {
+  return resolved(`color-mix(in srgb, ${color} 14%, transparent)`);
 }
 
 /** A color as the canvas understands it: `light-dark()` is resolved by an element of the page. */

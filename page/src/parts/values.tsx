@@ -71,7 +71,7 @@ export function Meter({ value, tone, label }: { value: number; tone: string; lab
   const share = Math.max(0, Math.min(1, value));
   return (
     <span class={`meter ${tone}`} aria-hidden={label === undefined ? 'true' : undefined} title={label}>
-      <span style={{ width: `${100 * share}%` }} />
+      {share > 0 && <span style={{ width: `${100 * share}%` }} />}
     </span>
   );
 }

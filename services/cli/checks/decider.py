@@ -1,10 +1,11 @@
 """Checks of a running service: the decider is ready, actors take jobs, and no job waits for an ability."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from services.cli.checks.finding import ANSWER_TIMEOUT_S, Finding, FindingLevel
 from services.cli.client import ApiClient, CallFailed
+from services.cli.job_progress import failing_jobs, failure_text
 from services.cli.render import counted, duration
 
 SHOWN = 5
@@ -37,7 +38,8 @@ def check_service(url: str, token: str | None) -> list[Finding]:
                 )
             ]
             files = check_refused(api.get("/v1/refused-files", {"limit": SHOWN}), url)
-            return [decider, check_actors(answer, url), *check_unserved(answer, url), *tables, *files]
+            jobs = [*check_unserved(answer, url), *check_failing(failing_jobs(api), url)]
+            return [decider, check_actors(answer, url), *jobs, *tables, *files]
     except CallFailed as problem:
         action = "set LAKEWRIGHT_TOKEN to a token that may read"
         return [decider, Finding("actors", FindingLevel.WARN, f"not known: {problem}", url, action)]
@@ -76,6 +78,20 @@ def check_unserved(answer: Mapping[str, Any], where: str) -> list[Finding]:
             f"start an actor that can do {one['ability']}; `lakewright actors list` shows what each can run",
         )
         for one in answer["unserved"]
+    ]
+
+
+def check_failing(jobs: Sequence[dict[str, Any]], where: str) -> list[Finding]:
+    """No job failed and waits for its next try; the first are named."""
+    return [
+        Finding(
+            "failed jobs",
+            FindingLevel.WARN,
+            f"{job['table_name']}, {failure_text(job)}",
+            where,
+            f"lakewright tables show {job['table_name']}",
+        )
+        for job in jobs[:SHOWN]
     ]
 
 

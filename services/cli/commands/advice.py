@@ -65,7 +65,10 @@ def _show_list(out: Output, answer: Any) -> None:
     analyzed = counted(answer["tables_analyzed"], "table")
     failed = f", {answer['tables_failed']:,} of them failed" if answer["tables_failed"] else ""
     if not answer["advice"]:
-        out.line(f"No advice; {analyzed} analyzed{failed}.")
+        out.line(
+            f"No advice; {analyzed} analyzed{failed}. It needs a history of a day; `lakewright what-if NAME` tries a "
+            "policy at once."
+        )
     else:
         rows = [
             (

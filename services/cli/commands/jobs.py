@@ -60,11 +60,12 @@ def _show_jobs(out: Output, answer: Any) -> None:
             job["partition_label"],
             job["band"],
             at(job["enqueued_at"]),
-            at(job["may_start_at"]) if job["may_start_at"] else "",
+            at(job["finished_at"] or job["retry_at"] or job["may_start_at"]),
         )
         for job in answer["jobs"]
     ]
-    out.rows("Jobs", ("id", "state", "result", "table", "partition", "band", "enqueued at (UTC)", "may start at"), rows)
+    times = ("enqueued at (UTC)", "ended, or tried next")
+    out.rows("Jobs", ("id", "state", "result", "table", "partition", "band", *times), rows)
 
 
 def _show_job(out: Output, answer: Any) -> None:

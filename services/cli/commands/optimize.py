@@ -99,17 +99,19 @@ def by_name(setting: CliContext, table: str, body: dict[str, Any], *, wait: bool
     with setting.api() as api:
         answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)
         follows = wait and not answer["paused"]
+        jobs = [*(job["id"] for job in answer["jobs"]), *answer["running_jobs"]] if follows else []
         if not out.as_json:
             _show_answer(out, answer, body)
-            if follows and answer["jobs"] and not api.get("/v1/actors")["slots"]:
+            if jobs and not api.get("/v1/actors")["slots"]:
                 out.line("No actor takes jobs now, so they wait; `lakewright actor` starts one. Ctrl-C ends the wait.")
-        ended = follow(api, [job["id"] for job in answer["jobs"]]) if follows else None
+        ended = follow(api, jobs) if follows else None
     if out.as_json:
         out.raw(answer if ended is None else {**answer, "ended": [one.describe() for one in ended]})
     if ended is not None:
         show_ended(out, ended)
     elif wait and answer["paused"]:
-        raise CallFailed(f"not waiting: the {answer['paused']} is paused; resume it, or leave --wait out")
+        how = f"tables resume {table}" if answer["paused"] == "table" else f"queue resume {answer['paused']}"
+        raise CallFailed(f"not waiting: the {answer['paused']} is paused; `lakewright {how}` resumes it")
 
 
 def _show_answer(out: Output, answer: dict[str, Any], body: dict[str, Any]) -> None:

@@ -29,7 +29,17 @@ def show_queue(
     ] = MAX_FORESEEN,
 ) -> None:
     """Show queue depth and the next jobs to be dispatched."""
-    print_answer(context, lambda api: api.get("/v1/queue", {"next_claims": claims}), _show_queue)
+
+    def show(out: Output, answer: Any) -> None:
+        _show_queue(out, answer)
+        held = answer["depth"].get("queued", 0) - len(answer["next"])
+        if held > 0 and len(answer["next"]) < claims:
+            out.line(
+                f"{counted(held, 'queued job')} cannot start now: paused, at a limit or quota, outside a window, or "
+                "over budget."
+            )
+
+    print_answer(context, lambda api: api.get("/v1/queue", {"next_claims": claims}), show)
 
 
 @app.command("settings")

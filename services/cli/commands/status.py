@@ -5,7 +5,18 @@ from typing import Any
 import typer
 
 from services.cli.cli_context import print_answer
-from services.cli.render import Output, at, backlog_of, duration, size, used
+from services.cli.render import Output, at, backlog_of, duration, per_byte, size, used
+
+STAGES = {
+    "commits": "commits by writers",
+    "partitions_touched": "partitions touched by them",
+    "pruned_by_entropy": "expected gain below the tolerance",
+    "pruned_by_levels": "a merge now would be repeated later",
+    "deferred": "deferred to the writers of the table",
+    "enqueued": "eligible for a rewrite",
+    "rewrites": "rewrites committed",
+}
+"""The counters of the funnel that people read, as on the page."""
 
 
 def status(context: typer.Context) -> None:
@@ -15,7 +26,8 @@ def status(context: typer.Context) -> None:
 
 def _show_status(out: Output, answer: Any) -> None:
     out.pairs("Lakewright", _status(answer))
-    out.rows("Funnel", ("stage", "count"), list(answer["funnel"].items()))
+    stages = [(text, f"{answer['funnel'][name]:,}") for name, text in STAGES.items() if name in answer["funnel"]]
+    out.rows("From commits to rewrites", ("", "count"), stages)
 
 
 def _status(answer: dict[str, Any]) -> dict[str, object]:
@@ -38,7 +50,7 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "bytes rewritten": size(saved["bytes_rewritten"]),
         "used by runs": used(answer["usage"]),
         "backlog": backlog_of(saved["amplification"]),
-        "rewritten per byte added since": saved["amplification"]["steady_write_amplification"],
+        "rewritten per byte added since": per_byte(saved["amplification"]),
         "partitions pruned": saved["partitions_pruned_ratio"],
     }
 

@@ -9,6 +9,7 @@ import typer
 from services.cli import tables_view
 from services.cli.cli_context import print_answer, setting_of, show_message
 from services.cli.client import ApiClient, CallFailed, segment
+from services.cli.job_progress import failing_jobs, failure_text
 from services.cli.lazy_group import lazy_group
 from services.cli.locations import absolute
 from services.cli.name_values import name_values
@@ -111,7 +112,9 @@ def add_table(
         )
     if reading is not None and (reading["version"] is None or reading["refusal"]):
         why = reading["refusal"]["reason"] if reading["refusal"] else reading["error"] or "it is still being read"
-        raise CallFailed(f"{answer['name']} is not optimized: {why}; it is read again with every event and sweep")
+        raise CallFailed(
+            f"{answer['name']} is not optimized: {why.rstrip('.')}. It is read again with every event and sweep."
+        )
     if reading is not None and not reading["enabled"]:
         return out.line(f"It is switched off: `lakewright tables show {answer['name']}` shows by which property.")
     return out.line(_added(answer["name"], paused=paused))
@@ -167,7 +170,14 @@ def remove_table(context: typer.Context, name: Name) -> None:
 @app.command("show")
 def show_table(context: typer.Context, name: Name) -> None:
     """Show a table: its policy and the source of each value, its layout, last decision and last job."""
-    print_answer(context, lambda api: api.get(f"/v1/tables/{segment(name)}"), tables_view.show_table)
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get(f"/v1/tables/{segment(name)}")
+        if out.as_json:
+            return out.raw(answer)
+        failing = failing_jobs(api, name)
+    tables_view.show_table(out, answer)
+    return out.lines(map(failure_text, failing))
 
 
 @app.command("refused")
@@ -228,8 +238,10 @@ def why(
     with setting_of(context).api() as api:
         asked = {"partition": partition, "at": moment.isoformat(), "limit": limit}
         answer = api.get(f"/v1/tables/{segment(name)}/decisions", asked)
-    if out.as_json:
-        return out.raw(answer)
+        if out.as_json:
+            return out.raw(answer)
+        table = api.get(f"/v1/tables/{segment(name)}") if at_ is None else None
+        failing = failing_jobs(api, name) if at_ is None else []
     if not answer["decisions"]:
         out.line(
             f"No decision about {name} from before {at(moment.isoformat())} UTC is kept here. "
@@ -237,6 +249,9 @@ def why(
         )
     for one in answer["decisions"]:
         out.line(f"{at(one['at'])} UTC  {one['action']}  {one['message']}")
+    if table is not None and not table["refusal"]:
+        out.line(f"Now: {tables_view.state_text(table)}.")
+    out.lines(map(failure_text, failing))
     return tables_view.show_refusals(out, answer)
 
 

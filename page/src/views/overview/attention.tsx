@@ -1,13 +1,14 @@
 // What needs attention: each finding is a sentence, and a link to where it can be examined.
 import type { ComponentChildren } from 'preact';
 import { api, read } from '../../api/client';
-import type { DeciderStatus, JobSummary, RefusedFilesList } from '../../api/schema';
+import { readFailing } from '../../api/failing-jobs';
+import type { DeciderStatus, JobSummary, RefusedFilesList, TableRows } from '../../api/schema';
 import { anyJob, anyTable, useResource } from '../../api/use-resource';
 import { plural } from '../../format/numbers';
 import { duration } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Card, Empty } from '../../parts/frame';
-import { Ago } from '../../parts/values';
+import { NextTry } from '../../parts/next-try';
 
 export interface Finding {
   readonly key: string;
@@ -18,8 +19,7 @@ export interface Finding {
 const STALE_BACKLOG_S = 60;
 const REFUSED_SHOWN = 5;
 
-/** Jobs that are read to find failing ones, and how many of these are shown. */
-const JOBS_READ = 50;
+/** Failing jobs that are shown. */
 const FAILING_SHOWN = 5;
 
 /** Findings about the service, its actors, jobs and tables; none while nothing is read. */
@@ -33,12 +33,15 @@ export function useFindings(
     signal => read(api.GET('/v1/refused-files', { params: { query: { limit: REFUSED_SHOWN } }, signal })),
     anyTable,
   );
-  const failing = useResource('failing jobs', readFailing, anyJob);
+  const failing = useResource('failing jobs', signal => readFailing(signal), anyJob);
+  const counts = NAMED.map(one => conditions[one.condition] ?? 0);
+  const named = useResource(`named ${counts.join(' ')}`, signal => readNamed(counts, signal), anyTable);
   if (status === undefined) return [];
   return [
     ...statusFindings(status),
     ...(failing.data ?? []).slice(0, FAILING_SHOWN).map(failingFinding),
-    ...tableFindings(conditions),
+    ...moreFailing((failing.data?.length ?? 0) - FAILING_SHOWN),
+    ...(named.data ?? []).flatMap(tableFindings),
     ...refusedFindings(refused.data),
     ...(actors.data?.unserved ?? []).map(one => ({
       key: `unserved ${one.ability}`,
@@ -83,15 +86,6 @@ export function Attention({ findings }: { findings: readonly Finding[] }) {
   );
 }
 
-/** Jobs that failed and are tried again, the quarantined ones first. */
-async function readFailing(signal: AbortSignal): Promise<readonly JobSummary[]> {
-  const states = ['quarantined', 'delayed'] as const;
-  const pages = await Promise.all(
-    states.map(state => read(api.GET('/v1/jobs', { params: { query: { state, limit: JOBS_READ } }, signal }))),
-  );
-  return pages.flatMap(page => page.jobs).filter(one => one.attempts > 0 && one.error !== '');
-}
-
 function failingFinding(job: JobSummary): Finding {
   return {
     key: `failing ${job.id}`,
@@ -99,15 +93,15 @@ function failingFinding(job: JobSummary): Finding {
     text: (
       <a href={formatRoute(['queue'])}>
         {job.table_name}, {job.partition_label}: {plural(job.attempts, 'failed attempt')}
-        {job.retry_at !== null && (
-          <>
-            , next try <Ago at={job.retry_at} />
-          </>
-        )}
-        . {job.error}
+        <NextTry at={job.retry_at} />. {job.error}
       </a>
     ),
   };
+}
+
+function moreFailing(jobs: number): Finding[] {
+  const text = <a href={formatRoute(['queue'])}>{plural(jobs, 'more job')} failed</a>;
+  return jobs > 0 ? [{ key: 'more failing', tone: 'bad', text }] : [];
 }
 
 function statusFindings(status: DeciderStatus): Finding[] {
@@ -153,18 +147,47 @@ function refusedFindings(list: RefusedFilesList | undefined): Finding[] {
   }));
 }
 
-function tableFindings(conditions: Readonly<Record<string, number>>): Finding[] {
-  const texts = [
-    ['failing', 'bad', 'has a quarantined job', 'have a quarantined job'],
-    ['refused', 'warn', 'is refused', 'are refused'],
-    ['invalid_properties', 'bad', 'has properties that cannot be used', 'have properties that cannot be used'],
-  ] as const;
-  return texts.flatMap(([condition, tone, one, many]) => {
-    const found = conditions[condition] ?? 0;
-    if (found === 0) return [];
-    const link = formatRoute(['tables'], { condition });
-    return [
-      { key: condition, tone, text: <a href={link}>{`${plural(found, 'table')} ${found === 1 ? one : many}`}</a> },
-    ];
+/** Conditions of tables that a person has to end; quarantined jobs are findings of their own. */
+const NAMED = [
+  { condition: 'refused', tone: 'warn', one: 'is refused', many: 'are refused' },
+  {
+    condition: 'invalid_properties',
+    tone: 'bad',
+    one: 'has properties that cannot be used',
+    many: 'have properties that cannot be used',
+  },
+] as const;
+
+const TABLES_NAMED = 3;
+
+interface NamedTables {
+  readonly of: (typeof NAMED)[number];
+  readonly found: TableRows;
+}
+
+/** The first tables in each condition that some are in. */
+async function readNamed(counts: readonly number[], signal: AbortSignal): Promise<NamedTables[]> {
+  const reads = NAMED.filter((_, at) => (counts[at] ?? 0) > 0).map(async of => {
+    const query = { condition: of.condition, limit: TABLES_NAMED };
+    return { of, found: await read(api.GET('/v1/table-rows', { params: { query }, signal })) };
   });
+  return Promise.all(reads);
+}
+
+function tableFindings({ of, found }: NamedTables): Finding[] {
+  const { condition, tone } = of;
+  const named = found.rows.map(one => ({
+    key: `${condition} ${one.name}`,
+    tone,
+    text: (
+      <a href={formatRoute(['tables', one.name])}>
+        {one.name} {of.one}. {one.refusal?.reason}
+      </a>
+    ),
+  }));
+  const more = found.matching - named.length;
+  if (more <= 0) return named;
+  const text = `${plural(more, 'more table')} ${more === 1 ? of.one : of.many}`;
+  const link = <a href={formatRoute(['tables'], { condition })}>{text}</a>;
+  return [...named, { key: `more ${condition}`, tone, text: link }];
 }

@@ -38,12 +38,14 @@ export function OverviewView() {
           <>
             <Answers status={found} history={history} conditions={conditions} problems={problems} />
             <div class="columns">
-              <Attention findings={findings} />
+              <div class="stack">
+                <Attention findings={findings} />
+                <Card title="From commits to rewrites" note="since the queue was created">
+                  <Funnel counts={found.funnel} />
+                </Card>
+              </div>
               <HistoryCharts />
             </div>
-            <Card title="From commits to rewrites" note="since the queue was created">
-              <Funnel counts={found.funnel} />
-            </Card>
           </>
         )}
       </Loaded>

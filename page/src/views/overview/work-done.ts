@@ -20,7 +20,7 @@ export function workDone(
   const { steady_write_amplification: steady } = status.savings.amplification;
   const cost =
     steady === null ? '' : ` Since the backlog was done, ${ratio(steady)} bytes are rewritten per byte written.`;
-  const used = history === undefined || history.points.length < 2 ? '' : `, for ${usedText(history.used)}`;
+  const used = history === undefined || history.used.core_s === 0 ? '' : `, for ${usedText(history.used)}`;
   return [
     grown('rewrites') === 0
       ? 'No rewrite yet.'

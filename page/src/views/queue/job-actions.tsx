@@ -1,20 +1,22 @@
-// What an operator can do with a job: run it next, retry it, cancel it.
+// What an operator can do with a job: run it next or now, cancel it.
 import { api, read } from '../../api/client';
 import type { JobSummary } from '../../api/schema';
 import { Action } from '../../parts/action';
 
-export function JobActions({ job, reload }: { job: Pick<JobSummary, 'id' | 'state'>; reload: () => void }) {
+type ActedOn = Pick<JobSummary, 'id' | 'state'> & Partial<Pick<JobSummary, 'attempts'>>;
+
+export function JobActions({ job, reload }: { job: ActedOn; reload: () => void }) {
   const path = { job: job.id };
-  const isFailed = job.state === 'delayed' || job.state === 'quarantined';
+  const waits = job.state === 'delayed' || job.state === 'quarantined';
   return (
     <span class="job-actions">
-      {isFailed && (
+      {waits && (
         <Action
           kind="small"
           done={reload}
           run={async () => (await read(api.POST('/v1/jobs/{job}/requeue', { params: { path } }))).message}
         >
-          Retry now
+          {job.attempts === 0 ? 'Start now' : 'Retry now'}
         </Action>
       )}
       {job.state === 'queued' && (

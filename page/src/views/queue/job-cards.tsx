@@ -2,7 +2,9 @@
 import type { JobSummary } from '../../api/schema';
 import { mayOperate } from '../../api/session';
 import { formatRoute } from '../../navigation/route';
+import { plural } from '../../format/numbers';
 import { Badge } from '../../parts/badge';
+import { NextTry } from '../../parts/next-try';
 import { Ago, Bytes, Count, Meter } from '../../parts/values';
 import { ErrorText } from '../../parts/error-text';
 import { JobActions } from './job-actions';
@@ -24,7 +26,19 @@ export function JobCards({ jobs, reload }: { jobs: readonly JobSummary[]; reload
             {job.kind} · {job.reason.replaceAll('_', ' ')} · <Count value={job.predicted['files_replaced']} /> files,{' '}
             <Bytes value={job.predicted['bytes']} />
             {job.actor !== '' && <> · {job.actor}</>} · enqueued <Ago at={job.enqueued_at} />
-            {job.attempts > 0 && <> · failed attempts: {job.attempts}</>}
+            {job.attempts > 0 && (
+              <>
+                {' '}
+                · {plural(job.attempts, 'failed attempt')}
+                <NextTry at={job.retry_at} />
+              </>
+            )}
+            {job.state === 'delayed' && job.attempts === 0 && job.waits_for === '' && (
+              <>
+                {' '}
+                · waits for other merges of its table, starts <Ago at={job.retry_at} />
+              </>
+            )}
             {job.waits_for !== '' && (
               <>
                 {' '}

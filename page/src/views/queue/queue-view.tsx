@@ -10,12 +10,11 @@ import { Card, Empty, Figure, Figures, Head, Loaded } from '../../parts/frame';
 import { Count } from '../../parts/values';
 import { Budgets } from './budgets';
 import { JobCards } from './job-cards';
-import { NextJobs } from './next-jobs';
+import { NEXT, NextJobs } from './next-jobs';
 import { QueuedJobs } from './queued-jobs';
 import { RecentRuns } from './recent-runs';
 import { TableShares, Tenants } from './share-list';
 
-const NEXT = 20;
 const SHOWN = 50;
 
 export function QueueView() {
@@ -65,7 +64,7 @@ function Depth({ queue }: { queue: Queue }) {
       <Figure label="Running" note={`${queue.slots} slots`}>
         <Count value={queue.depth['leased'] ?? 0} />
       </Figure>
-      <Figure label="Delayed" note="wait for a retry">
+      <Figure label="Delayed" note="for a retry or other jobs">
         <Count value={queue.depth['delayed'] ?? 0} />
       </Figure>
       <Figure label="Quarantined" note="failed repeatedly">

@@ -120,7 +120,7 @@ function Decision({ one }: { one: DecisionRecord }) {
         </p>
         <p class="reason">{one.reason_text}</p>
         <p class="note">
-          {one.files === null || one.files === undefined ? one.message : numbersOf(one)}
+          {one.files === null || one.files === undefined ? one.message : one.files > 0 && numbersOf(one)}
           {` ${predictionText(one.predicted)}`}
         </p>
       </div>
@@ -130,5 +130,5 @@ function Decision({ one }: { one: DecisionRecord }) {
 
 function numbersOf(one: DecisionRecord): string {
   const shortfall = one.mse_bytes2 ?? 0;
-  return `${plural(one.files ?? 0, 'file')}, ${exact(one.small_files ?? 0)} small; root mean squared shortfall ${bytes(Math.sqrt(shortfall))}.`;
+  return `${plural(one.files ?? 0, 'file')}, ${exact(one.small_files ?? 0)} small; ${bytes(Math.sqrt(shortfall))} short of the target (root mean square).`;
 }

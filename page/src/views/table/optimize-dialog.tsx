@@ -114,7 +114,6 @@ const COLUMNS: Column<OptimizePlan['plans'][number]>[] = [
 ];
 
 function Plan({ plan }: { plan: OptimizePlan }) {
-  const reasons = Object.entries(plan.reasons);
   return (
     <>
       <p class="plan-sentence">{plan.message}</p>
@@ -133,11 +132,6 @@ function Plan({ plan }: { plan: OptimizePlan }) {
             columns={COLUMNS}
           />
         </>
-      )}
-      {reasons.length > 0 && (
-        <p class="note">
-          Without a plan: {reasons.map(([reason, many]) => `${many} × ${reason.replaceAll('_', ' ')}`).join(', ')}.
-        </p>
       )}
     </>
   );

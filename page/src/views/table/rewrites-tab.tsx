@@ -28,7 +28,7 @@ export function RewritesTab({ table }: { table: TableStatus }) {
     <Loaded of={rewrites}>
       {({ optimizations }) =>
         optimizations.length === 0 ? (
-          <Empty>No rewrite is recorded in the part of the log that is kept.</Empty>
+          <Empty>No rewrite is recorded in the part of the log that is kept. Optimize… shows what one would do.</Empty>
         ) : (
           <>
             <Card title="Files read and written by size" note={`the latest ${optimizations.length} rewrites`}>

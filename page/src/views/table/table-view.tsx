@@ -1,14 +1,16 @@
 // One table: its figures, its actions, and a tab for each question that one asks about it.
 import type { ComponentChildren } from 'preact';
 import { api, read } from '../../api/client';
-import type { TableStatus } from '../../api/schema';
+import { readFailing } from '../../api/failing-jobs';
+import type { JobSummary, TableStatus } from '../../api/schema';
 import { mayOperate } from '../../api/session';
-import { type Resource, thisTable, useResource } from '../../api/use-resource';
+import { anyJob, type Resource, thisTable, useResource } from '../../api/use-resource';
 import { bytes, count, plural, ratio } from '../../format/numbers';
 import { usedDetail, usedText } from '../../format/usage';
 import { formatRoute, route } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Figure, Figures, Head, Loaded } from '../../parts/frame';
+import { NextTry } from '../../parts/next-try';
 import { Ago, Bytes, Compactness, Count } from '../../parts/values';
 import { DecisionsTab } from './decisions-tab';
 import { LayoutTab } from './layout-tab';
@@ -104,7 +106,10 @@ export function isEnabled(table: TableStatus): boolean {
   return table.policy.values.find(one => one.property === 'lakewright.enabled')?.value !== false;
 }
 
+const FAILING_SHOWN = 5;
+
 function Troubles({ table }: { table: TableStatus }) {
+  const failing = useResource(`failing ${table.name}`, signal => readFailing(signal, table.name), anyJob);
   return (
     <>
       {table.refusal !== null && (
@@ -126,8 +131,21 @@ function Troubles({ table }: { table: TableStatus }) {
           ones are in effect.
         </p>
       )}
+      {failing.data?.slice(0, FAILING_SHOWN).map(job => (
+        <FailedJob key={job.id} job={job} />
+      ))}
       {table.state === null && table.refusal === null && <p class="loading">The log has not been read yet.</p>}
     </>
+  );
+}
+
+/** Why a job of the table did not do its work, and when it is tried again. */
+function FailedJob({ job }: { job: JobSummary }) {
+  return (
+    <p class="problem" role="alert">
+      <strong>{`${job.partition_label}: ${plural(job.attempts, 'failed attempt')}`}</strong>
+      <NextTry at={job.retry_at} />. {job.error} <a href={formatRoute(['queue'])}>Retry or cancel</a>
+    </p>
   );
 }
 
@@ -151,11 +169,8 @@ function TableFigures({ table }: { table: TableStatus }) {
       <Figure label="Version" note={<Committed table={table} />}>
         {state === null ? '–' : String(state.version)}
       </Figure>
-      <Figure label="Rewrites" note={`${plural(table.counters['files_replaced'] ?? 0, 'file')} replaced`}>
+      <Figure label="Rewrites" note={<Used table={table} />}>
         <Count value={table.counters['rewrites'] ?? 0} />
-      </Figure>
-      <Figure label="Used by runs" note={usedDetail(table.usage)}>
-        {usedText(table.usage)}
       </Figure>
     </Figures>
   );
@@ -165,6 +180,16 @@ function Backlog({ table }: { table: TableStatus }) {
   const { backlog_bytes_left: left, steady_write_amplification: steady } = table.amplification;
   if (left > 0) return <>{bytes(left)} of the existing files left</>;
   return <>{steady === null ? 'no backlog left' : `${ratio(steady)} bytes rewritten per byte written`}</>;
+}
+
+function Used({ table }: { table: TableStatus }) {
+  const replaced = table.counters['files_replaced'] ?? 0;
+  if (table.usage.core_s === 0) return <>{plural(replaced, 'file')} replaced</>;
+  return (
+    <span title={usedDetail(table.usage)}>
+      {plural(replaced, 'file')} replaced, for {usedText(table.usage)}
+    </span>
+  );
 }
 
 function MeanSize({ value }: { value: number }) {

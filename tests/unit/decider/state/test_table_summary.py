@@ -55,6 +55,17 @@ def test_rewrites_take_from_the_backlog_until_nothing_can_be_gained() -> None:
     assert known.after(SummaryChange(EMPTY_STATS)).backlog_bytes == 60, "commits of writers leave it"
 
 
+def test_the_first_rewrite_of_a_file_that_was_there_before_is_not_steady() -> None:
+    before, after = table(a=[10] * 8), table(a=[40] * 2)
+    known = replace(TableSummary.of(list(before.values()), POLICY), undue_bytes=60)
+    moved = known.after(replace(changed(before, after), bytes_rewritten=50))
+    assert (known.steady_bytes(50), moved.undue_bytes) == (0, 10)
+    assert moved.steady_bytes(50) == 40
+    beyond = replace(known, backlog_bytes=30).after(replace(changed(before, after), bytes_rewritten=50))
+    assert (beyond.backlog_bytes, beyond.undue_bytes) == (0, 40)
+    assert moved.after(replace(changed(after, table(a=[80])), bytes_rewritten=1)).undue_bytes == 0
+
+
 def add(*sizes: int) -> tuple[DataFile, ...]:
     return tuple(DataFile(f"f{size}", size, PartitionKey("{}")) for size in sizes)
 

@@ -76,7 +76,7 @@ def problem(status: int) -> httpx.Response:
 
 
 def view(state: str, **more: Any) -> httpx.Response:
-    job = {"state": state, "partition_label": "dt=1", "result": "", "error": "", "measured": {}} | more
+    job = {"state": state, "partition_label": "dt=1", "result": "", "error": "", "attempts": 0, "measured": {}} | more
     return httpx.Response(200, json={"job": job})
 
 
@@ -111,6 +111,17 @@ def test_a_job_that_did_not_succeed_fails_the_command(
     assert [one.result for one in ended] == [result]
     with pytest.raises(CallFailed, match=f"1 job of 1 did not succeed; t.1.compact {result}"):
         show_ended(Output(100, as_json=True), ended)
+
+
+def test_each_failed_attempt_is_said_while_the_command_waits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = [view("delayed", attempts=attempt, error=f"odd [{attempt}]") for attempt in (1, 1, 2)]
+    followed([view("delayed"), *failed, view("finished", result="done")], monkeypatch)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.strip() for line in lines if line.strip()] == [
+        f"Attempt {attempt} failed, the next one follows: odd [{attempt}]" for attempt in (1, 2)
+    ]
 
 
 def test_any_other_refusal_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:

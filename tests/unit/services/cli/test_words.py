@@ -59,7 +59,27 @@ def test_a_wait_for_jobs_of_a_paused_table_ends_at_once_with_the_reason() -> Non
     answer = json.loads(documented("POST /v1/tables/{name}/optimize", 202).text) | {"paused": "table"}
     result = ran(answer, "optimize", "sales.orders", "--wait")
     assert result.exit_code == 1
-    assert "the table is paused" in str(result.exception)
+    assert "the table is paused; `lakewright tables resume sales.orders`" in str(result.exception)
+
+
+def test_a_wait_for_a_table_that_is_being_rewritten_follows_the_jobs_that_run() -> None:
+    answer = json.loads(documented("POST /v1/tables/{name}/optimize", 202).text)
+    answer |= {"jobs": [], "ignored": "already_running", "running": 1, "running_jobs": ["a.1.compact"], "paused": None}
+    asked: list[str] = []
+
+    def answered(request: httpx.Request) -> httpx.Response:
+        asked.append(f"{request.method} {request.url.path}")
+        if request.method == "POST":
+            return httpx.Response(202, json=answer)
+        if request.url.path == "/v1/actors":
+            return documented("GET /v1/actors", 200)
+        ended = {"state": "finished", "partition_label": "", "result": "done", "error": "", "attempts": 0}
+        return httpx.Response(200, json={"job": ended | {"measured": {"files_removed": 59, "bytes": 1}}})
+
+    setting = CliContext("http://decider", as_json=False, transport=httpx.MockTransport(answered))
+    result = CliRunner().invoke(app, ["optimize", "sales.orders", "--wait"], obj=setting)
+    assert "1 job done; 59 files fewer." in result.stdout
+    assert asked[-1] == "GET /v1/jobs/a.1.compact"
 
 
 def test_one_paused_table_or_all_of_them_are_resumed() -> None:
@@ -78,7 +98,7 @@ def test_one_paused_table_or_all_of_them_are_resumed() -> None:
 @pytest.mark.parametrize(
     ("operation", "status", "command"),
     [
-        ("GET /v1/tables/{name}/decisions", 200, ("tables", "why", "sales.orders")),
+        ("GET /v1/tables/{name}/decisions", 200, ("tables", "why", "sales.orders", "--at", "00:00")),
         ("GET /v1/tables/{name}/decisions", 200, ("tables", "decisions", "sales.orders")),
         ("GET /v1/tables/{name}/partitions", 200, ("tables", "partitions", "sales.orders")),
         ("POST /v1/tables/{name}/optimize", 202, ("optimize", "sales.orders")),

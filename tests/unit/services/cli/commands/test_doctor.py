@@ -175,6 +175,16 @@ def test_jobs_that_no_actor_can_run_are_a_finding_each() -> None:
     assert "iceberg/compact" in finding.action
 
 
+def test_jobs_that_failed_are_named_with_their_error() -> None:
+    held = {"id": "a.1.compact", "table_name": "sales", "partition_label": "dt=1", "attempts": 2, "error": "no disk"}
+    (finding,) = decider.check_failing([held | {"retry_at": None}], "here")
+    assert finding.what == "sales, dt=1: 2 failed attempts, `lakewright jobs requeue a.1.compact`: no disk"
+    times = {"2126-01-01T14:03:07Z": "at 2126-01-01 14:03:07 UTC", "2026-01-01T14:03:07Z": "when an actor is free"}
+    for retry_at, stated in times.items():
+        (finding,) = decider.check_failing([held | {"retry_at": retry_at}], "here")
+        assert f"2 failed attempts, next try {stated}: no disk" in finding.what
+
+
 def test_tables_that_fail_or_have_invalid_properties_are_named_and_the_others_counted() -> None:
     rows = {"rows": [{"name": "sales.orders", "refusal": None}], "matching": 3}
     named, more = decider.check_tables(rows, "invalid_properties", "here")
