@@ -28,12 +28,7 @@ RANDOM = "CAST(rand({seed}) * 1000000 AS BIGINT) a; CAST(rand({seed} + 1) * 1000
 MAPPED = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"
 
 
-@pytest.mark.parametrize("by_spark", [False, True])
-def test_runs_are_exact_and_bounded_come_to_rest_and_others_leave_our_files_alone(
-    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool
-) -> None:
-    if by_spark:
-        monkeypatch.setattr(cell_writer, "find_scatter", lambda *_: None)
+def test_runs_are_exact_and_bounded_come_to_rest_and_others_leave_our_files_alone(lab: DeltaLab) -> None:
     table = CellsTable(lab, NUMBERS, ("a", "b"), MAPPED)
     table.insert(10_000, RANDOM.format(seed=1), files=10)
     lab.sql(f"DELETE FROM {table.name} WHERE a % 50 = 3")
