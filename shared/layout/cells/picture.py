@@ -13,7 +13,7 @@ from shared.layout.cells.tags import CELL_TAG, ColumnPath, decode_cell
 from shared.table import DataFile
 
 SIDE = 640
-"""Of the square of all cells, in pixels."""
+"""Pixels of each side of the square that all cells fill."""
 
 _EDGE = 48
 _LIGHTEST = 0.08
