@@ -54,4 +54,5 @@ def test_cells_of_one_column_are_as_high_as_the_picture() -> None:
 
 
 def test_without_a_cell_there_is_no_picture() -> None:
-    assert draw_cells([file("new", 9), file("odd", 9, "7"), file("waits", 9, "[]")]) is None
+    wrong = file("wrong", 9, '[[["a"],5,5]]')
+    assert draw_cells([file("new", 9), file("odd", 9, "7"), file("waits", 9, "[]"), wrong]) is None
