@@ -1,14 +1,23 @@
 """Tables in cells on real Delta: rows stay as they are, runs are bounded, and others leave our files alone."""
 
+import json
+from typing import Any
+
 import pytest
 from deltalake import DeltaTable
 
-from actor.formats.delta.cell_columns import CellColumn
+from actor.formats.delta import cell_writer
+from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.cell_columns import CellColumn, Stored
+from actor.formats.delta.cell_scatter import CellScatter, LeftToSpark
+from actor.formats.delta.cell_writer import CellWriter
+from actor.formats.delta.live_files import LiveGroup
 from shared.errors import Corrupt, RefusedFiles
+from shared.layout.cells.routes import Route
 from shared.refusals import RefusalReason
 from tests.support.cells_table import POLICY, CellsTable
 from tests.support.delta_lab import DeltaLab
-from tests.support.delta_tables import newest
+from tests.support.delta_tables import added, newest
 from tests.support.duckdb_extensions import scan
 from tests.support.local_vacuum import Control
 
@@ -89,6 +98,16 @@ VALUES = {
         IF(id % 3 = 0, DATE'1969-12-31', date_add(DATE'2020-01-01', CAST(rand(2) * 300 AS INT))) y; uuid() t
         """,
     ),
+    "what files store in order": (
+        {"x": "STRUCT<y: STRING, z: DECIMAL(10,2)>", "y": "SMALLINT", "t": "MAP<STRING, ARRAY<DOUBLE>>"},
+        """
+        CASE WHEN id % 11 = 0 THEN null ELSE
+            struct(CASE WHEN id % 10 < 3 THEN concat(repeat('ä', 40), id) WHEN id % 10 = 3 THEN null ELSE uuid() END y,
+                CAST(rand(2) * IF(id % 2 = 0, -7, 5) AS DECIMAL(10,2)) z) END x;
+        IF(id % 7 = 0, null, CAST(rand(1) * 3000 - 1500 AS SMALLINT)) y;
+        IF(id % 3 = 0, null, map(uuid(), array(id / 7, null))) t
+        """,
+    ),
     "equal keys": ({"x": "INT", "y": "STRING", "t": "STRING"}, "7 x; CAST(null AS STRING) y; uuid() t"),
 }
 
@@ -96,7 +115,7 @@ VALUES = {
 @pytest.mark.parametrize("kind", VALUES)
 def test_every_value_has_its_place(lab: DeltaLab, kind: str) -> None:
     kinds, values = VALUES[kind]
-    table = CellsTable(lab, kinds, ("x", "y"))
+    table = CellsTable(lab, kinds, ("x.y", "x.z", "y") if "STRUCT" in kinds["x"] else ("x", "y"))
     table.insert(5000, values, files=12)
     before = table.digest()
     assert table.run(force=True).commits
@@ -104,6 +123,62 @@ def test_every_value_has_its_place(lab: DeltaLab, kind: str) -> None:
     assert table.require_lawful() > 2 or kind == "equal keys"
     assert table.report()["left_bytes"] == 0
     assert table.run().commits == ()
+
+
+def test_runs_on_usual_tables_need_no_spark_job_and_outputs_are_bounded_in_all_columns(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CellsTable(lab, {**NUMBERS, "x": "DOUBLE"}, ("a", "b"), "'delta.enableDeletionVectors' = 'true'")
+    table.insert(3000, f"{RANDOM.format(seed=1)}; IF(id % 9 = 0, null, rand(5)) x", files=4)
+    lab.sql(f"DELETE FROM {table.name} WHERE a % 10 = 3")
+    before, values = table.digest(), lab.sql(f"SELECT min(x), max(x), count(*) - count(x), count(*) FROM {table.name}")
+    monkeypatch.setattr(CellWriter, "_frame", lambda *_: pytest.fail("Spark reads the rows"))
+    done = table.run(force=True)
+    assert done.commits
+    assert table.digest() == before
+    assert table.require_lawful() > 2
+    stats = [json.loads(add["stats"]) for add in table.live()]
+    low, high, nulls = ([one[of]["x"] for one in stats] for of in ("minValues", "maxValues", "nullCount"))
+    assert (min(low), max(high), sum(nulls), sum(one["numRecords"] for one in stats)) == tuple(values[0])
+    assert all(one["minValues"]["t"] < one["maxValues"]["t"] for one in stats)
+
+
+def test_what_a_task_cannot_write_exactly_spark_writes_with_the_whole_run(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CellsTable(lab, NUMBERS, ("a", "b"))
+    table.insert(6000, RANDOM.format(seed=1), files=6)
+    before, old = table.digest(), set(table.path.rglob("*.parquet"))
+    write, given_up = CellScatter.write, list[int]()
+
+    def each_second(scatter: CellScatter, live: LiveGroup, route: Route, outputs: Any, first: int) -> list[LoggedFile]:
+        if first:
+            given_up.append(first)
+            raise LeftToSpark
+        return write(scatter, live, route, outputs, first)
+
+    monkeypatch.setattr(CellScatter, "write", each_second)
+    done = table.run(force=True)
+    assert (bool(given_up), table.digest(), table.report()["left_bytes"]) == (True, before, 0)
+    assert table.require_lawful() > 5
+    committed = {table.path / add["path"] for version in done.commits for add in added(table.path, version)}
+    assert set(table.path.rglob("*.parquet")) - old == committed
+
+
+@pytest.mark.parametrize("kind", ["of deleted rows alone", "of two writers"])
+def test_odd_files_keep_their_rows(lab: DeltaLab, kind: str) -> None:
+    table = CellsTable(lab, NUMBERS, ("a", "b"), "'delta.enableDeletionVectors' = 'true'")
+    table.insert(3000, RANDOM.format(seed=1), files=3)
+    if kind == "of deleted rows alone":
+        table.insert(500, "CAST(7 AS BIGINT) a; id b; 'gone' t", files=1)
+        lab.sql(f"DELETE FROM {table.name} WHERE a = 7 AND b < 499")
+    else:
+        lab.sql(f"ALTER TABLE {table.name} ADD COLUMN late INT")
+        table.insert(500, f"{RANDOM.format(seed=3)}; CAST(id AS INT) late", files=2)
+    before = table.digest()
+    assert table.run(force=True).commits
+    assert (table.digest(), table.report()["left_bytes"]) == (before, 0)
+    assert table.require_lawful() > 2
 
 
 def test_a_table_whose_writers_note_no_bounds_is_refused_before_anything_is_written(lab: DeltaLab) -> None:
@@ -117,12 +192,18 @@ def test_a_table_whose_writers_note_no_bounds_is_refused_before_anything_is_writ
     assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)
 
 
-def test_an_output_outside_of_its_cell_is_never_committed(lab: DeltaLab, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_spark", [False, True])
+def test_an_output_outside_of_its_cell_is_never_committed(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool
+) -> None:
     table = CellsTable(lab, NUMBERS, ("a", "b"))
     table.insert(3000, RANDOM.format(seed=1), files=4)
     version, files = newest(table.path), set(table.path.rglob("*.parquet"))
-    below = CellColumn.below
+    below, bound = CellColumn.below, Stored.bound
     monkeypatch.setattr(CellColumn, "below", lambda column, at: below(column, at + 50_000))
+    monkeypatch.setattr(Stored, "bound", lambda stored, at: bound(stored, at + 50_000))
+    if by_spark:
+        monkeypatch.setattr(cell_writer, "find_scatter", lambda *_: None)
     with pytest.raises(Corrupt, match="outside of its cell"):
         table.run()
     assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)

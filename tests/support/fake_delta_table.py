@@ -91,9 +91,13 @@ class JavaList(list[Any]):
 
 
 class FakeChecksum:
-    """What a snapshot's checksum says; a snapshot with one knows nothing else of its metadata."""
+    """What a snapshot's checksum says; a snapshot with one knows nothing else of its metadata.
 
-    def __init__(self, size: int, files: int, metadata: Any, protocol: Any) -> None:
+    domains: None where they are unknown.
+    """
+
+    def __init__(self, size: int, files: int, metadata: Any, protocol: Any, domains: Any = None) -> None:
+        self.domainMetadata = lambda: SimpleNamespace(isDefined=lambda: domains is not None, get=lambda: domains)
         self.tableSizeBytes = lambda: size
         self.numFiles = lambda: files
         self.metadata = lambda: metadata

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.columns import INT_BITS, Column
 from actor.formats.delta.statistics import get_statistic
 from actor.formats.delta.stored_schema import physical_name
 from shared.errors import RefusedFiles
@@ -89,6 +90,11 @@ class CellColumn:
             raise ValueError(f"{text!r} is no {self.type}")
         return number
 
+    def stored(self, schemas: Iterable[Sequence[Column]]) -> "Stored | None":
+        """Return how all of these files store the column, if so that its order is plain there; None otherwise."""
+        found = {next((leaf for leaf in schema if leaf.path == self.path), None) for schema in schemas}
+        return None if None in found else _stored(self.type, [leaf for leaf in found if leaf is not None])
+
     def below(self, at: int) -> str:
         """Return as SQL whether a row has a number below this one; null is below all, and NaN below none."""
         return f"coalesce({self._below(at)}, true)"
@@ -109,6 +115,55 @@ class CellColumn:
             return f"{self.value} < CAST('{at}E-{scale}' AS DECIMAL({DECIMAL_DIGITS},{scale}))"
         at -= _FIRST_DAY if self.type == "date" else 0
         return f"{self.value} < {at}" if -_SIGN <= at < _SIGN else f"{at > 0}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The values of a column as files store them, which have the order of its numbers: whole numbers, or texts.
+
+    A number is the value times `factor` plus `first`, and one of `every`; a text is 0 `every`.
+    """
+
+    factor: int = 1
+    first: int = 0
+    every: int = 1
+
+    def number(self, value: int | str | None) -> int:
+        """Return the number of a row by its value; a text is spelled as the hexadecimal digits of its bytes."""
+        if value is None:
+            return NULL
+        if isinstance(value, str):
+            return int.from_bytes(bytes.fromhex(value)[:TEXT_BYTES].ljust(TEXT_BYTES, b"\0"))
+        return value // self.every * self.every * self.factor + self.first
+
+    def bound(self, at: int) -> int | str | None:
+        """Return what the values of rows with numbers below this one are below; None where all values are."""
+        if not self.every:
+            least = min(max(0, at), (1 << 8 * TEXT_BYTES) - 1)
+            return least.to_bytes(TEXT_BYTES).rstrip(bytes(1)).hex()
+        found = -(-(at - self.first) // self.factor)
+        return None if found >= _SIGN else max(found, -_SIGN)
+
+
+_TEXTS = Stored(every=0)
+
+
+def _stored(kind: str, leaves: Sequence[Column]) -> Stored | None:
+    """Return how leaves of files store a type of a table."""
+    kinds = {leaf.kind for leaf in leaves}
+    if kind == "string":
+        return _TEXTS if kinds == {"text"} else None
+    if kind == "date":
+        return Stored(first=_FIRST_DAY) if kinds == {"date"} else None
+    if kind in _INSTANTS:
+        return (
+            Stored(every=_MS) if kinds == {"timestamp"} and all(leaf.detail[0] == "MICROS" for leaf in leaves) else None
+        )
+    if kind.startswith("decimal"):
+        scale = int(kind.rstrip(")").rpartition(",")[2])
+        is_whole = all(leaf.physical in INT_BITS and leaf.detail[1] == scale for leaf in leaves)
+        return Stored(factor=10 ** (DECIMAL_DIGITS - scale)) if kinds == {"decimal"} and is_whole else None
+    return Stored() if kinds == {"int"} and kind not in _FLOATS else None
 
 
 def read_statistics(text: str | None) -> Mapping[str, Any]:

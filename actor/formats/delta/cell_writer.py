@@ -1,17 +1,19 @@
-"""Writes the rows of one run into cells: each operation reads its own files, and all are written at once.
+"""Writes the rows of one run into cells: each operation reads its own files, by a task without Spark's SQL.
 
-A nested choice by the few cuts below an operation's node gives each row the number of its output. Before the commit,
-each output has to lie in the cell that it names, by its own statistics.
+Where such tasks are not exact, Spark reads all operations, and writes them at once: a nested choice by the few cuts
+below an operation's node gives each row the number of its output. Before the commit, each output has to lie in the cell
+that it names, by its own statistics.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.cell_columns import box_of, read_statistics
 from actor.formats.delta.cell_plan import PROVIDER, CellPlan
+from actor.formats.delta.cell_scatter import CellScatter, LeftToSpark, find_scatter, of_files
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
@@ -51,6 +53,7 @@ class CellWriter(EncodingWriter):
         operations: Sequence[CellOperation],
     ) -> None:
         super().__init__(scala, snapshot, tasks, proofs)
+        self._tasks = tasks
         self._functions = scala.resolve("org.apache.spark.sql.functions")
         self._plan = plan
         self._operations = operations
@@ -60,6 +63,28 @@ class CellWriter(EncodingWriter):
     def write(self, live: LiveGroup) -> WrittenGroup:
         """Write the group's rows; raises RefusedFiles where an output has no bounds."""
         return self._encode(live, {}, EncodeReason.ROW_ORDER)
+
+    def _write(
+        self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
+    ) -> tuple[LoggedFile, ...]:
+        scatter = find_scatter(self._scala, self._tasks, self._plan.columns, live, stored)
+        scattered = None if scatter is None else self._scattered(live, scatter)
+        return super()._write(live, partition_values, stored) if scattered is None else scattered
+
+    def _scattered(self, live: LiveGroup, scatter: CellScatter) -> tuple[LoggedFile, ...] | None:
+        """Return the files of all operations, None, having deleted them, if Spark has to write one of these."""
+        self._outputs = []
+        written: list[LoggedFile] = []
+        try:
+            for operation in self._operations:
+                first = len(self._outputs)
+                route = self._route(operation, lambda files: scatter.points(of_files(live, files), _every(files)))
+                group = of_files(live, self._files_of(operation.files))
+                written += scatter.write(group, route, self._outputs[first:], first)
+        except LeftToSpark:
+            self._log.delete(output.key for output in written)
+            return None
+        return tuple(written)
 
     def _frame(self, live: LiveGroup, stored: Storage) -> Any:  # noqa: ARG002 - the operations have the same files
         """Return the rows of all operations, with a part for each output."""
@@ -71,14 +96,22 @@ class CellWriter(EncodingWriter):
 
     def _placed(self, operation: CellOperation, stored: Storage) -> Any:
         """Return the rows of one operation with the numbers of their outputs."""
-        is_moved = operation.work in (CellWork.DOWN, CellWork.SPLIT)
-        points = self._points(operation.known, stored) if is_moved else []
-        route = find_route(operation, points, tuple(self._plan.files.values()), self._plan.sizes)
-        outputs = outputs_of(route)
-        numbers = {id(output): number for number, output in enumerate(outputs, len(self._outputs))}
-        self._outputs += outputs
-        rows = self._rows_of([self._logged[one.file.key] for one in operation.files], stored)
+        first = len(self._outputs)
+        route = self._route(operation, lambda files: self._points(files, stored))
+        numbers = {id(output): number for number, output in enumerate(self._outputs[first:], first)}
+        rows = self._rows_of(self._files_of(operation.files), stored)
         return rows.withColumn(_OUTPUT, self._functions.expr(self._choice(route, numbers)))
+
+    def _route(self, operation: CellOperation, points_of: Callable[[Sequence[LoggedFile]], list[Point]]) -> Route:
+        """Return the route of an operation, whose outputs become the last of all."""
+        is_moved = operation.work in (CellWork.DOWN, CellWork.SPLIT)
+        points = points_of(self._files_of(operation.known)) if is_moved else []
+        route = find_route(operation, points, tuple(self._plan.files.values()), self._plan.sizes)
+        self._outputs += outputs_of(route)
+        return route
+
+    def _files_of(self, files: Sequence[BoxedFile]) -> list[LoggedFile]:
+        return [self._logged[one.file.key] for one in files]
 
     def _choice(self, route: Route, numbers: Mapping[int, int]) -> str:
         """Return the number of a row's output as SQL."""
@@ -87,13 +120,12 @@ class CellWriter(EncodingWriter):
         below = self._plan.columns[route.cut.column].below(route.cut.at)
         return f"IF({below}, {self._choice(route.left, numbers)}, {self._choice(route.right, numbers)})"
 
-    def _points(self, files: Sequence[BoxedFile], stored: Storage) -> list[Point]:
+    def _points(self, files: Sequence[LoggedFile], stored: Storage) -> list[Point]:
         """Return rows of files as points: evenly chosen ones where there are many."""
-        rows = sum(one.size_bytes // BYTES_OF_A_ROW if one.file.rows is None else one.file.rows for one in files)
         values = [f"{column.text} AS c{at}" for at, column in enumerate(self._plan.columns)]
-        frame = self._rows_of([self._logged[one.file.key] for one in files], stored)
+        frame = self._rows_of(files, stored)
         read = frame.selectExpr(self._scala.seq([*values, f"monotonically_increasing_id() AS {_ROW}"]))
-        some = read.filter(f"pmod({_ROW}, {max(1, rows // SAMPLE_ROWS)}) = 0").drop(_ROW)
+        some = read.filter(f"pmod({_ROW}, {_every(files)}) = 0").drop(_ROW)
         return [self._point(json.loads(row)) for row in some.toJSON().collectAsList()]
 
     def _point(self, row: Mapping[str, str]) -> Point:
@@ -134,3 +166,9 @@ class CellWriter(EncodingWriter):
                 field=named,
                 files=tuple(logged.file.path for logged in live.inputs),
             )
+
+
+def _every(files: Sequence[LoggedFile]) -> int:
+    """Return of how many rows of files one is read."""
+    rows = (one.file.size_bytes // BYTES_OF_A_ROW if one.file.rows is None else one.file.rows for one in files)
+    return max(1, sum(rows) // SAMPLE_ROWS)

@@ -33,8 +33,11 @@ def clustering_columns(scala: DeltaScala, snapshot: Any, location: str) -> tuple
 
     Raises Unsupported after `CLUSTER BY NONE`, where OPTIMIZE compacts by its own rules.
     """
-    domains = json.loads(scala.to_json(snapshot.domainMetadata()))
-    found = [json.loads(one["configuration"]) for one in domains if one["domain"] == _DOMAIN]
+    checksum = snapshot.checksumOpt()
+    known = checksum.get().domainMetadata() if checksum.isDefined() else checksum
+    # To compute the state of the table costs a Spark job, which Delta starts even where the checksum says it.
+    domains = json.loads(scala.to_json(known.get() if known.isDefined() else snapshot.domainMetadata()))
+    found = [json.loads(one["configuration"]) for one in domains if one["domain"] == _DOMAIN and not one.get("removed")]
     columns = tuple(tuple(path) for one in found for path in one["clusteringColumns"])
     if not columns:
         raise Unsupported(

@@ -52,7 +52,7 @@ class ParquetTasks:
         codec: str,
         *settings: Any,
     ) -> Mapping[str, Any]:
-        """Run the task of this name, with its own last settings; returns what it says of its file, or its `obstacle`.
+        """Run the task of this name, with its own last settings; returns what it says of its files, or its `obstacle`.
 
         The task carries the job tags of this thread, so that cancelling the job ends it.
         """
@@ -64,7 +64,10 @@ class ParquetTasks:
         result = json.loads(run(jvm_context(self.log.session), self.log.hadoop_conf, *files, *where, *settings))
         if result["attempt"] > 0:
             self.paths.note_lost_attempt()
-        return {**result, "path": self.paths.logged_path(folder, result["name"])} if "name" in result else result
+        for made in (*result.get("outputs", ()), result):
+            if "name" in made:
+                made["path"] = self.paths.logged_path(folder, made["name"])
+        return result  # type: ignore[no-any-return]
 
     def output(
         self,

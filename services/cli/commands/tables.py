@@ -20,6 +20,7 @@ HISTORY = "services.cli.commands.history"
 app = typer.Typer(
     cls=lazy_group(
         {
+            "cells": "services.cli.commands.table_cells:cells",
             "index": "services.cli.commands.table_index:index",
             "optimizations": f"{HISTORY}:optimizations",
         },

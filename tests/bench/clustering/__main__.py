@@ -15,6 +15,7 @@ from pathlib import Path
 from actor.formats.delta.engine import DeltaEngine
 from tests.bench.cells.picture import draw
 from tests.bench.clustering.playing import AutoCompaction, Cells, Optimize, Played, Rule, Stream, play
+from tests.bench.cpu_parts import PARTS
 from tests.bench.limits import Limit, exit_code
 from tests.bench.machine import keep, machine
 from tests.bench.spark import started_spark
@@ -79,6 +80,9 @@ def main() -> int:
                 rule = Cells(spark, path, DeltaEngine(spark)) if name == "cells" else kinds[name](spark, path)
                 played[rule.title] = play(rule, stream, files)
                 print(row(played[rule.title]), flush=True)
+    print(f"| CPU s of clustering | {' | '.join(PARTS)} |\n|{'---|' * (len(PARTS) + 1)}")
+    for one in played.values():
+        print(f"| {one.title} | {' | '.join(f'{one.clustering_cpu[part]:.1f}' for part in PARTS)} |")
     if len({one.rows for one in played.values()}) != 1:
         raise RuntimeError(f"rows differ: {[(one.title, one.rows) for one in played.values()]}")
     checked = limits(played)

@@ -3,12 +3,12 @@
 import json
 import random
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -24,6 +24,7 @@ from shared.layout.clustered_files import ClusteredFiles
 from shared.policy.policy import KIB, ClusterMode, Policy
 from shared.table import CellReport, CommitOrigin
 from tests.bench.cells.reads import Reads, compare, mean_reads, optimized, queries
+from tests.bench.cpu_parts import PARTS, cpu_parts
 from tests.support.delta_tables import actions, commit_info, live, newest
 from tests.support.local_vacuum import Control
 
@@ -97,11 +98,15 @@ class Played:
     runs: list[tuple[int, int]] = field(default_factory=list)
     checks: list[tuple[int, Reads]] = field(default_factory=list)
     taken_over_bytes: int = 0
-    clustering_cpu_s: float = 0.0
+    clustering_cpu: Counter[str] = field(default_factory=Counter)
     merging_cpu_s: float = 0.0
     wall_s: float = 0.0
     files: int = 0
     rows: Any = None
+
+    @property
+    def clustering_cpu_s(self) -> float:
+        return sum(self.clustering_cpu.values())
 
     @property
     def rewritten_bytes(self) -> int:
@@ -130,6 +135,7 @@ class Played:
             "rewritten_bytes": self.rewritten_bytes,
             "taken_over_bytes": self.taken_over_bytes,
             "clustering_cpu_s": round(self.clustering_cpu_s, 1),
+            "clustering_cpu_parts": {part: round(self.clustering_cpu[part], 2) for part in PARTS},
             "merging_cpu_s": round(self.merging_cpu_s, 1),
             "wall_s": round(self.wall_s),
             "files_end": self.files,
@@ -239,12 +245,13 @@ def play(rule: Rule, stream: Stream, files: list[Path]) -> Played:
     rule.begin()
     played.taken_over_bytes = _rewritten(rule.path, version)
     for number, file in enumerate(files[1:], 1):
-        version, began_cpu_s = newest(rule.path), _cpu_s()
+        version, began_cpu = newest(rule.path), cpu_parts()
         rule.merge(file)
-        merged_cpu_s = _cpu_s()
+        merged_cpu = cpu_parts()
         rule.after(number)
-        played.merging_cpu_s += merged_cpu_s - began_cpu_s
-        played.clustering_cpu_s += _cpu_s() - merged_cpu_s
+        played.merging_cpu_s += merged_cpu.total() - began_cpu.total()
+        played.clustering_cpu.update(cpu_parts())
+        played.clustering_cpu.subtract(merged_cpu)
         if spent := _rewritten(rule.path, version):
             played.runs.append((number, spent))
         if number % CHECK_EACH == 0:
@@ -275,11 +282,3 @@ def _reads(stream: Stream, rule: Rule, ids: int) -> Reads:
         laid.append((box, stats["numRecords"]))
     rows = range(ids)
     return compare(laid, optimized(stream.points, rows, stream.target_rows), queries(stream.points, rows))
-
-
-def _cpu_s() -> float:
-    """Return the CPU seconds of this process and all that it started, those that have ended included."""
-    own = psutil.Process()
-    times = [one.cpu_times() for one in (own, *own.children(recursive=True))]
-    ended = own.cpu_times()
-    return sum(one.user + one.system for one in times) + ended.children_user + ended.children_system

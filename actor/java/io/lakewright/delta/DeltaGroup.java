@@ -2,9 +2,12 @@ package io.lakewright.delta;
 
 import io.lakewright.parquet.ColumnMerge;
 import io.lakewright.parquet.HadoopStore;
+import io.lakewright.parquet.KeyTask;
 import io.lakewright.parquet.ParquetColumns;
 import io.lakewright.parquet.ParquetTask;
 import io.lakewright.parquet.RowGroupCopy;
+import io.lakewright.parquet.RowSample;
+import io.lakewright.parquet.RowScatter;
 import io.lakewright.spark.Json;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -63,6 +66,57 @@ public final class DeltaGroup {
         new ColumnMerge(
             store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), prefix, suffix, codec);
     return Json.text(ParquetTask.run(context, task));
+  }
+
+  /**
+   * Returns the keys of each so many-th row of files as `rows_read`, whole numbers, texts of bytes in hex, or null.
+   *
+   * @param hidden the positions of hidden rows of each file, ascending
+   * @param columns the paths of the key columns
+   */
+  public static String sampled(
+      SparkContext context,
+      Configuration configuration,
+      String paths,
+      String sizes,
+      String hidden,
+      String columns,
+      long every)
+      throws Exception {
+    HadoopStore store = new HadoopStore(configuration, "");
+    return Json.text(ParquetTask.run(context, new RowSample(
+        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), keys(columns, hidden), every)));
+  }
+
+  /**
+   * Divides the rows of files among so many outputs, by a tree of cuts; returns those that have rows as `outputs`.
+   *
+   * @param cuts each its column, its value, and the ways of rows below it and of others: a cut, or -1 - an output
+   * @param firstPart the number in the name of the first output
+   */
+  public static String scattered(
+      SparkContext context,
+      Configuration configuration,
+      String paths,
+      String sizes,
+      String folder,
+      String prefix,
+      String suffix,
+      String codec,
+      String hidden,
+      String columns,
+      String cuts,
+      int firstPart,
+      int outputs)
+      throws Exception {
+    HadoopStore store = new HadoopStore(configuration, folder);
+    return Json.text(ParquetTask.run(context, new RowScatter(
+        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), keys(columns, hidden),
+        prefix, suffix, codec, Json.read(cuts, List[].class), firstPart, outputs)));
+  }
+
+  private static KeyTask.Keys keys(String columns, String hidden) throws IOException {
+    return new KeyTask.Keys(Json.read(columns, String[][].class), Json.read(hidden, long[][].class));
   }
 
   /** An executor gets the lists of a task with it. */

@@ -5,6 +5,9 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
@@ -13,17 +16,17 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.Function;
 
-/** Writes one Parquet file out of others, on an executor or in a local driver; an unwanted file does not stay behind. */
+/** Writes Parquet files out of others, on an executor or in a local driver; an unwanted file does not stay behind. */
 public abstract class ParquetTask implements Function {
   private static final long serialVersionUID = 1L;
 
   private final ParquetStore store;
-  private final ArrayList files; // Inputs as the store spells paths, in the order of their rows in the output.
-  private final ArrayList sizes; // Their sizes in bytes, as Long or Integer.
+  private final ArrayList<String> files; // Inputs as the store spells paths, in the order of their rows in the output.
+  private final ArrayList<Number> sizes; // Their sizes in bytes.
   private final String prefix; // Of the output's name, which is made here: each attempt of a task has its own.
   private final String suffix;
 
-  ParquetTask(ParquetStore store, ArrayList files, ArrayList sizes, String prefix, String suffix) {
+  ParquetTask(ParquetStore store, ArrayList<String> files, ArrayList<Number> sizes, String prefix, String suffix) {
     this.store = store;
     this.files = files;
     this.sizes = sizes;
@@ -41,39 +44,35 @@ public abstract class ParquetTask implements Function {
     return new JavaSparkContext(context).parallelize(one, 1).map(task).collect().get(0);
   }
 
-  /** Writes the output; throws NotCopyable if that cannot be done exactly. */
-  abstract Written write(OutputStream created) throws IOException;
+  /** Writes the outputs; throws NotCopyable if that cannot be done exactly. */
+  abstract void write(Outputs outputs) throws IOException;
+
+  /** Reports what was made: of the one output of most tasks what `Outputs` says of it. */
+  void report(List<Map<String, Object>> made, Map<String, Object> result) {
+    result.putAll(made.get(0));
+  }
 
   /**
-   * Writes the output and returns its `name`, `place`, `size` in bytes, `rows`, `row_groups` and time of `modification`;
-   * or what is an `obstacle`, and no file is left then. `attempt`: how often the task was begun before; an executor that was
-   * killed meanwhile may have left a file.
+   * Writes the outputs and returns what `report` says; or what is an `obstacle`, and no file is left then. `attempt`: how
+   * often the task was begun before; an executor that was killed meanwhile may have left a file.
    */
   public Object call(Object nothing) throws Exception {
-    String name = prefix + "part-00000-" + UUID.randomUUID() + suffix;
-    String target = store.place(name);
-    HashMap result = new HashMap();
+    HashMap<String, Object> result = new HashMap<>();
     result.put("attempt", Integer.valueOf(TaskContext.get() == null ? 0 : TaskContext.get().attemptNumber()));
-    OutputStream created = store.create(target);
+    Outputs outputs = new Outputs();
     boolean complete = false;
     try {
-      Written written = write(created);
-      created.close();
-      ParquetInput.checkCancelled(); // Its canceller may have searched for the file already.
+      write(outputs);
+      outputs.close();
+      ParquetInput.checkCancelled(); // Its canceller may have searched for the files already.
       complete = true;
-      result.put("name", name);
-      result.put("place", target);
-      result.put("size", Long.valueOf(written.bytes));
-      result.put("rows", Long.valueOf(written.rows));
-      result.put("row_groups", Integer.valueOf(written.rowGroups));
-      result.put("modification", Long.valueOf(System.currentTimeMillis()));
+      report(outputs.made, result);
     } catch (NotCopyable reason) {
       result.put("obstacle", reason.getMessage());
     } finally {
       try {
         if (!complete) {
-          abandon(created);
-          store.delete(target);
+          outputs.abandon();
         }
       } finally {
         store.close();
@@ -91,11 +90,11 @@ public abstract class ParquetTask implements Function {
   }
 
   String file(int input) {
-    return (String) files.get(input);
+    return files.get(input);
   }
 
   long size(int input) {
-    return ((Number) sizes.get(input)).longValue();
+    return sizes.get(input).longValue();
   }
 
   long inputBytes() {
@@ -121,6 +120,57 @@ public abstract class ParquetTask implements Function {
       // What failed first is what is reported.
     } catch (RuntimeException failedBefore) {
       // Iceberg's streams raise what their store's client raises.
+    }
+  }
+
+  /** The files of one attempt, by the numbers in their names. */
+  final class Outputs {
+    private final Map<Integer, Map<String, Object>> begun = new HashMap<>();
+    private final Map<String, OutputStream> streams = new LinkedHashMap<>(); // By their places.
+    private final List<Map<String, Object>> made = new ArrayList<>();
+
+    /** Creates a file. */
+    OutputStream create(int part) throws IOException {
+      String name = String.format("%spart-%05d-%s%s", prefix, part, UUID.randomUUID(), suffix);
+      String target = store.place(name);
+      OutputStream created = store.create(target);
+      streams.put(target, created);
+      Map<String, Object> file = new HashMap<>();
+      file.put("name", name);
+      file.put("place", target);
+      begun.put(part, file);
+      return created;
+    }
+
+    /** Adds the `size` in bytes of a file, its `rows`, `row_groups` and time of `modification`. */
+    void wrote(int part, Written written) {
+      Map<String, Object> file = begun.get(part);
+      file.put("size", Long.valueOf(written.bytes));
+      file.put("rows", Long.valueOf(written.rows));
+      file.put("row_groups", Integer.valueOf(written.rowGroups));
+      file.put("modification", Long.valueOf(System.currentTimeMillis()));
+      made.add(file);
+    }
+
+    private void close() throws IOException {
+      for (OutputStream each : streams.values()) {
+        each.close();
+      }
+    }
+
+    private void abandon() throws IOException {
+      IOException first = null;
+      for (Map.Entry<String, OutputStream> each : streams.entrySet()) {
+        ParquetTask.abandon(each.getValue());
+        try {
+          store.delete(each.getKey());
+        } catch (IOException problem) {
+          first = first == null ? problem : first;
+        }
+      }
+      if (first != null) {
+        throw first;
+      }
     }
   }
 

@@ -50,7 +50,11 @@ public final class RowGroupCopy extends ParquetTask {
     footers = read;
   }
 
-  Written write(OutputStream created) throws IOException {
+  void write(Outputs outputs) throws IOException {
+    outputs.wrote(0, copy(outputs.create(0)));
+  }
+
+  private Written copy(OutputStream created) throws IOException {
     Joined joined = new Joined(created, inputBytes());
     for (int i = 0; i < inputs(); i++) {
       append(joined, i);

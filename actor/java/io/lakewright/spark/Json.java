@@ -32,6 +32,11 @@ public final class Json {
     return MAPPER.readValue(text, new TypeReference<List<Number>>() {});
   }
 
+  /** Reads a value of this class. */
+  public static <T> T read(String text, Class<T> as) throws IOException {
+    return MAPPER.readValue(text, as);
+  }
+
   public static String text(Object value) throws IOException {
     return MAPPER.writeValueAsString(value);
   }

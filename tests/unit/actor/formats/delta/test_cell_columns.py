@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
-from actor.formats.delta.cell_columns import CellColumn, box_of, cell_columns, read_statistics
+from actor.formats.delta.cell_columns import CellColumn, Stored, box_of, cell_columns, read_statistics
+from actor.formats.delta.columns import Column
 from shared.errors import RefusedFiles
 from shared.layout.cells.boxes import EVERYTHING, NAN, NULL
 from shared.layout.cells.tags import CELL_TAG
@@ -88,6 +90,84 @@ def test_null_is_below_every_cut_and_nan_below_none() -> None:
 )
 def test_a_cut_is_a_comparison(kind: str, at: int, shown: str) -> None:
     assert column(kind).below(at) == f"coalesce({shown}, true)"
+
+
+WHOLE = {
+    "long": Column(("x",), "INT64", "int", (64, 64)),
+    "byte": Column(("x",), "INT32", "int", (32, 8)),
+    "date": Column(("x",), "INT32", "date"),
+    "timestamp": Column(("x",), "INT64", "timestamp", ("MICROS", True)),
+    "timestamp_ntz": Column(("x",), "INT64", "timestamp", ("MICROS", False)),
+    "decimal(10,2)": Column(("x",), "INT64", "decimal", (10, 2)),
+    "string": Column(("x",), "BINARY", "text"),
+}
+
+
+def stored(kind: str) -> Stored:
+    found = column(kind).stored([(WHOLE[kind],)])
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("long", -7, "-7"),
+        ("byte", 7, "7"),
+        ("date", -1, "-1"),
+        ("timestamp", 1_700_000_000_123_456, "1700000000123456"),
+        ("timestamp_ntz", -1, "-1"),
+        ("decimal(10,2)", -1234, "-12.34"),
+        ("string", ("ä" * 40).encode().hex(), ("ä" * 40).encode()[:32].hex().upper()),
+        ("string", "", ""),
+        ("long", None, None),
+    ],
+)
+def test_a_row_has_the_same_number_as_files_store_it(kind: str, value: int | str | None, text: str | None) -> None:
+    assert stored(kind).number(value) == column(kind).number(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "bound"),
+    [
+        ("long", 5, 5),
+        ("date", 719_163, 0),
+        ("timestamp", 5000, 5000),
+        ("decimal(10,2)", 10**36, 1),
+        ("decimal(10,2)", 10**36 + 1, 2),
+        ("decimal(10,2)", -(10**36) - 1, -1),
+        ("string", int.from_bytes(b"ab".ljust(32, b"\0")), "6162"),
+        # Only a tag that is wrong names numbers that the type does not have.
+        ("long", NAN, None),
+        ("long", 1 << 63, None),
+        ("long", NULL + 1, -(1 << 63)),
+        ("string", NULL + 1, ""),
+        ("string", NAN, "ff" * 32),
+    ],
+)
+def test_a_cut_bounds_values_as_files_store_them(kind: str, at: int, bound: int | str | None) -> None:
+    assert stored(kind).bound(at) == bound
+
+
+@pytest.mark.parametrize(
+    ("kind", "leaf"),
+    [
+        ("long", replace(WHOLE["long"], path=("y",))),
+        ("long", replace(WHOLE["long"], kind="uint")),
+        ("string", replace(WHOLE["string"], kind="bytes")),
+        ("date", WHOLE["byte"]),
+        ("timestamp", replace(WHOLE["timestamp"], detail=("MILLIS", True))),
+        ("timestamp", Column(("x",), "INT96", "int96")),
+        ("decimal(10,2)", replace(WHOLE["decimal(10,2)"], physical="FIXED_LEN_BYTE_ARRAY")),
+        ("decimal(10,2)", replace(WHOLE["decimal(10,2)"], detail=(10, 1))),
+        ("double", Column(("x",), "DOUBLE", "double")),
+        ("float", WHOLE["long"]),
+    ],
+)
+def test_other_ways_to_store_a_column_have_no_plain_order(kind: str, leaf: Column) -> None:
+    assert column(kind).stored([(leaf,)]) is None
+    if kind in WHOLE:
+        assert column(kind).stored([(WHOLE[kind],), (leaf,)]) is None
 
 
 def test_names_are_quoted_and_long_texts_are_read_by_their_beginning() -> None:
