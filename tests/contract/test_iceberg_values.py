@@ -279,3 +279,70 @@ def test_initial_defaults_stay_what_they_are_for_rows_before_the_column(ice: "Ic
     assert ice.rewrite_all(table).status is GroupStatus.COMMITTED
     assert ice.sql(text).collect() == rows
     assert read_by_others(ice, table)["pyiceberg"] == seen["pyiceberg"]
+
+
+STRUCTS: Mapping[str, tuple[str, str, tuple[str, ...], str]] = {
+    "a default before others": (
+        "s STRUCT<a: INT>", "named_struct('a', 1)", (), "s",
+    ),
+    "a default in a list": (
+        "l ARRAY<STRUCT<a: INT>>", "array(named_struct('a', 1), named_struct('a', 2))",
+        (), "l.element",
+    ),
+    "all fields are new": (
+        "s STRUCT<a: INT>", "named_struct('a', 1)", ("ADD COLUMN s.b INT", "DROP COLUMN s.a"), "s",
+    ),
+    "all fields of elements are new": (
+        "l ARRAY<STRUCT<a: INT>>", "array(named_struct('a', 1))",
+        ("ADD COLUMN l.element.b INT", "DROP COLUMN l.element.a"), "l.element",
+    ),
+}  # fmt: skip
+"""Columns, a value, changes of the schema (none: a field with a default becomes the first), and what is refused."""
+
+
+@pytest.mark.parametrize("how", STRUCTS)
+def test_structs_that_spark_reads_as_others_are_refused_by_name(ice: "IcebergLab", how: str) -> None:
+    """Each rewrite would make final what Spark reads; nothing but a look at the schemas finds it in every case."""
+    column, value, changes, path = STRUCTS[how]
+    table = "ice.db.t"
+    ice.sql(f"CREATE TABLE {table} (id BIGINT, {column}) USING iceberg TBLPROPERTIES ('format-version'='3')")
+    for number in range(2):
+        ice.sql(f"INSERT INTO {table} VALUES ({number}, {value}), ({number} + 5, NULL)")
+    if not changes:
+        resolve = ice.engine._scala.resolve
+        literal = resolve("org.apache.iceberg.expressions.Literal").of(7)
+        kind = resolve("org.apache.iceberg.types.Types$IntegerType").get()
+        update = ice.java(table).updateSchema()
+        update.addColumn(path, "n", kind, "", literal).moveFirst(f"{path}.n").commit()
+    for change in changes:
+        ice.sql(f"ALTER TABLE {table} {change}")
+    before = ice.files_on_disk(table)
+    end = ice.rewrite_all(table)
+    assert end.status is GroupStatus.REFUSED
+    assert isinstance(end.error, RefusedFiles)
+    assert (end.error.reason, end.error.field) == ("unsupported", path)
+    assert ice.files_on_disk(table) == before
+
+
+def test_structs_that_hold_the_null_of_a_partition_are_merged_and_never_encoded(ice: "IcebergLab") -> None:
+    """Spark reads a null of such a struct as a struct of nulls; those of other partitions are none."""
+    from tests.contract.test_iceberg_copy import groups_of
+    from tests.support.iceberg_foreign import stored_rows
+
+    table = "ice.db.t"
+    ice.sql(
+        f"CREATE TABLE {table} (id BIGINT, s STRUCT<x: INT, y: INT>) USING iceberg PARTITIONED BY (s.x) "
+        "TBLPROPERTIES ('format-version'='2', 'write.distribution-mode'='none', 'write.spark.fanout.enabled'='true')"
+    )
+    for number in range(2):
+        ice.sql(f"INSERT INTO {table} VALUES ({number}, NULL), (2, named_struct('x', NULL, 'y', 1)), (3, (4, 5))")
+    rows, groups = stored_rows(ice, table), groups_of(ice, table)
+    ends = ice.rewrite(table, *groups, may_copy=False).groups
+    assert {(end.status, getattr(end.error, "field", "")) for end in ends} == {
+        (GroupStatus.COMMITTED, ""),
+        (GroupStatus.REFUSED, "s"),
+    }
+    assert stored_rows(ice, table) == rows
+    ends = ice.rewrite(table, *(one for one in groups_of(ice, table) if len(one) > 1)).groups
+    assert [end.status for end in ends] == [GroupStatus.COMMITTED]
+    assert stored_rows(ice, table) == rows

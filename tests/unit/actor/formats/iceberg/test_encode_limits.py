@@ -1,5 +1,8 @@
 """Which stored forms Spark reads as the values that files have; the others are refused. Tests of tables try each."""
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
@@ -10,6 +13,7 @@ from actor.formats.iceberg.encode_limits import (
     is_read_rightly,
     needs_row_reader,
     refuse_stored_types,
+    refuse_structs,
 )
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup
@@ -77,6 +81,55 @@ def test_a_stored_form_that_spark_does_not_read_rightly_is_refused_by_name() -> 
         refuse_stored_types(footers("timestamp", nanoseconds), of_files, "t")
     assert (refused.value.reason, refused.value.field) == ("types", "s.c")
     refuse_stored_types(footers("int64", ParquetField("c", 1, physical="INT64")), of_files, "t")
+
+
+X, Y = Field("x", "int32", 1), Field("y", "int32", 2)
+FILLED = replace(Y, default="7")
+IN_X, IN_Y = (ParquetField(name, number, physical="INT32") for name, number in (("x", 1), ("y", 2)))
+INNER = Field("n", "struct", 3, children=(FILLED,))
+
+
+@pytest.mark.parametrize(
+    ("children", "in_files", "constants", "more", "is_read"),
+    [
+        ((X, FILLED), (IN_X,), {}, {}, True),
+        ((FILLED, X), (IN_X,), {}, {}, False),
+        ((FILLED, X), (IN_X, IN_Y), {}, {}, True),
+        ((FILLED, X), (IN_X,), {}, {"repetition": "REQUIRED"}, True),
+        ((Y, X), (IN_X,), {}, {}, True),
+        ((Y,), (IN_X,), {}, {}, False),
+        ((Y,), (IN_X,), {}, {"repetition": "REQUIRED"}, False),
+        ((X, Y), (IN_X, IN_Y), {1: None}, {}, False),
+        ((X, Y), (IN_X, IN_Y), {1: "5"}, {}, True),
+        ((Y, X), (IN_X, IN_Y), {1: None}, {}, True),
+        ((INNER, X), (IN_X, ParquetField("n", 3, "REQUIRED", children=(IN_X,))), {}, {}, False),
+    ],
+)
+def test_a_struct_is_encoded_only_if_the_first_field_in_it_that_spark_reads_is_in_the_files(
+    children: tuple[Field, ...],
+    in_files: tuple[ParquetField, ...],
+    constants: dict[int, str | None],
+    more: dict[str, str],
+    *,
+    is_read: bool,
+) -> None:
+    fields = {one.id or 0: one for one in (*in_files, ParquetField("s", 9, children=in_files, **more))}
+    table = TableColumns((Field("s", "struct", 9, children=children),))
+    given = GroupFooters(table, found={"d": FoundColumns(fields)})
+    expected = nullcontext() if is_read else pytest.raises(RefusedFiles, match="where the struct s is null")
+    with expected:
+        refuse_structs(given, constants, InputGroup(group(live("a")), (live("a"),)), "t")
+
+
+def test_a_struct_in_a_list_is_encoded_only_if_its_first_field_is_in_the_files() -> None:
+    """A default ends each list after one element, whether the element may be null or not."""
+    element = Field("element", "struct", 9, children=(FILLED, X))
+    stored = ParquetField("element", 9, "REQUIRED", children=(IN_X,))
+    table = TableColumns((Field("l", "list", 8, children=(element,)),))
+    given = GroupFooters(table, found={"d": FoundColumns({9: stored, 1: IN_X})})
+    with pytest.raises(RefusedFiles, match=r"where the struct l\.element is null") as refused:
+        refuse_structs(given, {}, InputGroup(group(live("a")), (live("a"),)), "t")
+    assert (refused.value.reason, refused.value.field) == ("unsupported", "l.element")
 
 
 @pytest.mark.parametrize(
