@@ -64,15 +64,23 @@ def refuse_dropped_source(head: TableHead, live: InputGroup) -> None:
 
 
 def refuse_stored_types(footers: GroupFooters, live: InputGroup, location: str) -> None:
-    """Raise RefusedFiles for a column that files store in a form that Spark does not read, or reads as other values."""
-    for columns in footers.found.values():
+    """Raise RefusedFiles for a column that files store in a form that Spark does not read, or reads as other values.
+
+    In delete files, it does not take 16 bytes for a UUID unless they are declared as one, so that no row is deleted.
+    """
+    of_data = ((columns.fields, False) for columns in footers.found.values())
+    for fields, is_key in (*of_data, *((keys, True) for keys in footers.keys)):
         for column, above in footers.table.each():
-            stored = columns.fields.get(column.id or 0)
-            if stored is not None and not is_read_rightly(column.kind, stored):
+            stored = fields.get(column.id or 0)
+            if stored is None:
+                continue
+            is_bare = is_key and column.kind == "uuid" and not stored.logical
+            if is_bare or not is_read_rightly(column.kind, stored):
                 path = ".".join((*(one.name for one in above), column.name))
                 how = " ".join(filter(None, (stored.physical, stored.logical)))
+                files = "delete files" if is_key else "files"
                 raise RefusedFiles(
-                    f"{live.group.partition} of {location}: the column {path} is a {column.kind}, and files store it "
+                    f"{live.group.partition} of {location}: the column {path} is a {column.kind}, and {files} store it "
                     f"as {how}, which Spark does not read as other readers do; row groups are copied where that is "
                     "possible. Rewrite these files with the engine that wrote them",
                     reason=RefusalReason.TYPES,

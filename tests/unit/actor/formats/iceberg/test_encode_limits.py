@@ -83,6 +83,21 @@ def test_a_stored_form_that_spark_does_not_read_rightly_is_refused_by_name() -> 
     refuse_stored_types(footers("int64", ParquetField("c", 1, physical="INT64")), of_files, "t")
 
 
+@pytest.mark.parametrize(
+    ("kind", "logical", "is_right"),
+    [("uuid", "", False), ("uuid", "UUID", True), ("fixed(16)", "", True), ("string", "", False)],
+)
+def test_keys_of_delete_files_are_bytes_that_are_declared_as_what_they_are(
+    kind: str, logical: str, *, is_right: bool
+) -> None:
+    stored = ParquetField("c", 1, physical="FIXED_LEN_BYTE_ARRAY", length=16, logical=logical)
+    given = replace(footers(kind, stored), found={}, keys=({1: stored},))
+    expected = nullcontext() if is_right else pytest.raises(RefusedFiles, match=r"s\.c is a .*, and delete files store")
+    with expected:
+        refuse_stored_types(given, InputGroup(group(live("a")), (live("a"),)), "t")
+    refuse_stored_types(footers("uuid", stored), InputGroup(group(live("a")), (live("a"),)), "t")
+
+
 X, Y = Field("x", "int32", 1), Field("y", "int32", 2)
 FILLED = replace(Y, default="7")
 IN_X, IN_Y = (ParquetField(name, number, physical="INT32") for name, number in (("x", 1), ("y", 2)))
