@@ -31,7 +31,7 @@ TYPES: Mapping[str, tuple[str, Any, list[Any]]] = {
     "timestamptz": ("timestamptz", pa.timestamp("us", "UTC"), YEARS),
     "string": ("string", pa.string(), ["", "a b\x00c", "\U0001f40b"]),
     "uuid": ("uuid", pa.uuid(), [b"\x00" * 16, b"\xff" * 16]),
-    "fixed": ("fixed[4]", pa.binary(4), [b"\x00\x01\x80\xff"]),
+    "fixed": ("fixed[4]", pa.binary(4), [b"\x00\x01\x80\xff", b"\xff" * 4]),
     "binary": ("binary", pa.binary(), [b"", b"\xff\xfe"]),
 }  # fmt: skip
 """Iceberg's type, pyarrow's, and values at the edges."""
@@ -261,26 +261,57 @@ def test_a_page_without_a_checksum_that_cannot_be_read_refuses_its_files(ice: "I
     assert ice.files_on_disk(table) == before
 
 
-@pytest.mark.parametrize("declared", [True, False])
-def test_deletes_by_a_uuid_are_applied_or_refused_by_name(ice: "IcebergLab", *, declared: bool) -> None:
-    """Spark takes 16 bytes that are not declared as a UUID for another value: rows would be there again."""
-    from tests.support.iceberg_foreign import ForeignWriter, field, stored_rows
+def test_deletes_by_values_and_nulls_of_each_type_are_applied(ice: "IcebergLab") -> None:
+    from tests.support.iceberg_foreign import ForeignWriter, field
 
-    table = create(ice, "t", json.loads(json.dumps(FLAT).replace('"x"', '"uuid"')))
-    writer, values = ForeignWriter(ice, table), [b"\x01" * 16, b"\xff" * 16]
-    ids = {"id": 1, "c": 2}
-    kinds = [field(name, kind, ids) for name, kind in (("id", pa.int64()), ("c", pa.uuid()))]
+    kinds = {name.replace(" ", "_"): given for name, given in TYPES.items()}
+    ids = {"id": 1} | {name: number for number, name in enumerate(kinds, 2)}
+    columns = [{"id": ids[name], "name": name, "required": False, "type": kinds[name][0]} for name in kinds]
+    of_ids = {"id": 1, "name": "id", "required": False, "type": "string"}
+    table = create(ice, "t", {"type": "struct", "schema-id": 0, "fields": [of_ids, *columns]})
+    rows = ["stays", *(f"{name} {what}" for name in kinds for what in ("value", "null"))]
+    values = {
+        name: [{f"{name} value": given[-1], f"{name} null": None}.get(row, given[0]) for row in rows]
+        for name, (_, _, given) in kinds.items()
+    }
+    stored = pa.schema([field("id", pa.string(), ids), *(field(name, kinds[name][1], ids) for name in kinds)])
+    writer = ForeignWriter(ice, table)
     for _ in range(2):
-        writer.add(pa.table([[1, 2], pa.array(values, pa.binary(16)).cast(pa.uuid())], schema=pa.schema(kinds)))
-    key = pa.schema([field("c", pa.uuid() if declared else pa.binary(16), ids)])
-    writer.delete_values(pa.table([pa.array(values[1:], pa.binary(16)).cast(key.field(0).type)], schema=key), [2])
+        writer.add(pa.table([rows, *(_array(values[name], kinds[name][1]) for name in kinds)], schema=stored))
+    for name, (_, kind, given) in kinds.items():
+        writer.delete_values(pa.table([_array([given[-1], None], kind)], pa.schema([stored.field(name)])), [ids[name]])
+    assert [row[0] for row in ice.sql(f"SELECT id FROM {table}").collect()] == ["stays"] * 2
     end = ice.rewrite_all(table)
-    if declared:
-        assert (end.status, stored_rows(ice, table)) == (GroupStatus.COMMITTED, [repr((1, values[0]))] * 2)
-    else:
-        assert end.status is GroupStatus.REFUSED
-        assert isinstance(end.error, RefusedFiles)
-        assert (end.error.reason, end.error.field) == ("types", "c")
+    assert (end.status, end.rows) == (GroupStatus.COMMITTED, 2), end.error
+    assert [row[0] for row in ice.sql(f"SELECT id FROM {table}").collect()] == ["stays"] * 2
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    return pa.array(values, pa.binary(16)).cast(kind) if kind == pa.uuid() else pa.array(values, kind)
+
+
+@pytest.mark.parametrize("how", ["a uuid that is not declared as one", "a column whose name another has"])
+def test_deletes_that_spark_does_not_apply_are_refused_by_name(ice: "IcebergLab", how: str) -> None:
+    """Their rows would be there again for every reader, or the rewrite would fail each time."""
+    from tests.support.iceberg_foreign import ForeignWriter, field
+
+    (name, _, values), reason = TYPES["uuid"], "types"
+    table = create(ice, "t", json.loads(json.dumps(FLAT).replace('"x"', f'"{name}"')))
+    writer = ForeignWriter(ice, table)
+    key = field("c", pa.binary(16), {"c": 2})
+    if how != "a uuid that is not declared as one":
+        ice.sql(f"ALTER TABLE {table} DROP COLUMN c")
+        ice.sql(f"ALTER TABLE {table} ADD COLUMN c INT")
+        reason = "unsupported"
+    for _ in range(2):
+        rows = pa.table([[1, 2], values], schema=pa.schema([field("id", pa.int64(), {"id": 1}), key]))
+        writer.add(rows)
+    writer.delete_values(pa.table([values[1:]], schema=pa.schema([key])), [2])
+    before, end = ice.files_on_disk(table), ice.rewrite_all(table)
+    assert end.status is GroupStatus.REFUSED
+    assert isinstance(end.error, RefusedFiles)
+    assert (end.error.reason, end.error.field) == (reason, "c")
+    assert ice.files_on_disk(table) == before
 
 
 def test_initial_defaults_stay_what_they_are_for_rows_before_the_column(ice: "IcebergLab") -> None:

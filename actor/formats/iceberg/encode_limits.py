@@ -88,6 +88,21 @@ def refuse_stored_types(footers: GroupFooters, live: InputGroup, location: str) 
                 )
 
 
+def refuse_lost_keys(footers: GroupFooters, live: InputGroup, location: str) -> None:
+    """Raise RefusedFiles for deletes by a column that was dropped if another has its name: Spark fails at the two."""
+    known = {column.id for column, _ in footers.table.each()}
+    names = {column.name for column in footers.table.columns}
+    lost = [one.name for keys in footers.keys for number, one in keys.items() if number not in known]
+    for name in lost:
+        if name in names:
+            raise RefusedFiles(
+                f"{live.group.partition} of {location}: rows are deleted by a column {name} that was dropped, and "
+                "another has this name since, so that Spark cannot read the files; rename the column",
+                reason=RefusalReason.UNSUPPORTED,
+                field=name,
+            )
+
+
 def refuse_structs(footers: GroupFooters, constants: Mapping[int, str | None], live: InputGroup, location: str) -> None:
     """Raise RefusedFiles for a struct that Spark would not read as it is stored.
 

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from actor.formats.iceberg.encode_limits import (
     needs_row_reader,
     refuse_dropped_source,
+    refuse_lost_keys,
     refuse_names,
     refuse_stored_types,
     refuse_structs,
@@ -155,6 +156,7 @@ class StagedWriter:
         refuse_types(self._columns, self._table.location)
         refuse_dropped_source(self._head, live)
         refuse_stored_types(footers, live, self._table.location)
+        refuse_lost_keys(footers, live, self._table.location)
         constants = partition_constants(self._columns, self._head, live)
         refuse_structs(footers, constants, live, self._table.location)
         self._copier.check_pages(live)

@@ -12,6 +12,7 @@ from actor.formats.iceberg.encode_limits import (
     can_be_described,
     is_read_rightly,
     needs_row_reader,
+    refuse_lost_keys,
     refuse_stored_types,
     refuse_structs,
 )
@@ -96,6 +97,17 @@ def test_keys_of_delete_files_are_bytes_that_are_declared_as_what_they_are(
     with expected:
         refuse_stored_types(given, InputGroup(group(live("a")), (live("a"),)), "t")
     refuse_stored_types(footers("uuid", stored), InputGroup(group(live("a")), (live("a"),)), "t")
+
+
+def test_deletes_by_a_dropped_column_are_refused_where_another_has_its_name() -> None:
+    table = TableColumns((Field("c", "int64", 4), Field("s", "struct", 9, children=(Field("d", "int64", 5),))))
+    of_files = InputGroup(group(live("a")), (live("a"),))
+    lost = {name: GroupFooters(table, keys=({1: ParquetField(name, 1, physical="INT64")},)) for name in ("c", "d")}
+    with pytest.raises(RefusedFiles, match="rename the column") as refused:
+        refuse_lost_keys(lost["c"], of_files, "t")
+    assert (refused.value.reason, refused.value.field) == ("unsupported", "c")
+    refuse_lost_keys(lost["d"], of_files, "t")
+    refuse_lost_keys(replace(lost["c"], keys=({4: ParquetField("c", 4)},)), of_files, "t")
 
 
 X, Y = Field("x", "int32", 1), Field("y", "int32", 2)
