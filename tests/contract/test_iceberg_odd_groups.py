@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from actor.formats.iceberg.encode_limits import RESERVED_NAMES
 from actor.ports import GroupStatus
 from actor.proofread.model import Reading
 from shared.errors import Difference, RefusedFiles
@@ -44,6 +45,29 @@ def test_a_spec_whose_column_was_dropped_is_refused_by_name_where_it_cannot_be_c
     assert end.status is GroupStatus.REFUSED
     assert isinstance(end.error, RefusedFiles)
     assert (end.error.reason, end.error.field) == ("unsupported", "x")
+
+
+def test_a_table_with_names_that_iceberg_reserves_is_copied_or_refused_by_name(ice: "IcebergLab") -> None:
+    """Spark reads none of its rows, and would fail each time that the rewrite was tried again."""
+    from py4j.protocol import Py4JJavaError
+
+    from tests.support.iceberg_foreign import stored_rows
+
+    table, names = "ice.db.n", sorted(RESERVED_NAMES)
+    columns = ", ".join(f"{name} BIGINT" for name in names)
+    ice.sql(f"CREATE TABLE {table} (id BIGINT, {columns}) USING iceberg TBLPROPERTIES ('format-version'='2')")
+    for number in range(2):
+        ice.sql(f"INSERT INTO {table} VALUES ({number}, {', '.join(map(str, range(len(names))))})")
+    with pytest.raises(Py4JJavaError) as unread:
+        ice.sql(f"SELECT * FROM {table}").collect()
+    assert all(name in str(unread.value) for name in names)
+    rows = stored_rows(ice, table)
+    end = ice.rewrite_all(table, may_copy=False)
+    assert end.status is GroupStatus.REFUSED
+    assert isinstance(end.error, RefusedFiles)
+    assert (end.error.reason, end.error.field in RESERVED_NAMES) == ("unsupported", True)
+    assert ice.rewrite_all(table).status is GroupStatus.COMMITTED
+    assert stored_rows(ice, table) == rows
 
 
 def test_files_of_orc_are_compared_as_those_of_parquet_are(ice: "IcebergLab") -> None:

@@ -31,7 +31,7 @@ TYPES: Mapping[str, tuple[str, Any, list[Any]]] = {
     "timestamptz": ("timestamptz", pa.timestamp("us", "UTC"), YEARS),
     "string": ("string", pa.string(), ["", "a b\x00c", "\U0001f40b"]),
     "uuid": ("uuid", pa.uuid(), [b"\x00" * 16, b"\xff" * 16]),
-    "fixed": ("fixed[4]", pa.binary(4), [b"\x00\x01\x80\xff"]),
+    "fixed": ("fixed[4]", pa.binary(4), [b"\x00\x01\x80\xff", b"\xff" * 4]),
     "binary": ("binary", pa.binary(), [b"", b"\xff\xfe"]),
 }  # fmt: skip
 """Iceberg's type, pyarrow's, and values at the edges."""
@@ -261,6 +261,59 @@ def test_a_page_without_a_checksum_that_cannot_be_read_refuses_its_files(ice: "I
     assert ice.files_on_disk(table) == before
 
 
+def test_deletes_by_values_and_nulls_of_each_type_are_applied(ice: "IcebergLab") -> None:
+    from tests.support.iceberg_foreign import ForeignWriter, field
+
+    kinds = {name.replace(" ", "_"): given for name, given in TYPES.items()}
+    ids = {"id": 1} | {name: number for number, name in enumerate(kinds, 2)}
+    columns = [{"id": ids[name], "name": name, "required": False, "type": kinds[name][0]} for name in kinds]
+    of_ids = {"id": 1, "name": "id", "required": False, "type": "string"}
+    table = create(ice, "t", {"type": "struct", "schema-id": 0, "fields": [of_ids, *columns]})
+    rows = ["stays", *(f"{name} {what}" for name in kinds for what in ("value", "null"))]
+    values = {
+        name: [{f"{name} value": given[-1], f"{name} null": None}.get(row, given[0]) for row in rows]
+        for name, (_, _, given) in kinds.items()
+    }
+    stored = pa.schema([field("id", pa.string(), ids), *(field(name, kinds[name][1], ids) for name in kinds)])
+    writer = ForeignWriter(ice, table)
+    for _ in range(2):
+        writer.add(pa.table([rows, *(_array(values[name], kinds[name][1]) for name in kinds)], schema=stored))
+    for name, (_, kind, given) in kinds.items():
+        writer.delete_values(pa.table([_array([given[-1], None], kind)], pa.schema([stored.field(name)])), [ids[name]])
+    assert [row[0] for row in ice.sql(f"SELECT id FROM {table}").collect()] == ["stays"] * 2
+    end = ice.rewrite_all(table)
+    assert (end.status, end.rows) == (GroupStatus.COMMITTED, 2), end.error
+    assert [row[0] for row in ice.sql(f"SELECT id FROM {table}").collect()] == ["stays"] * 2
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    return pa.array(values, pa.binary(16)).cast(kind) if kind == pa.uuid() else pa.array(values, kind)
+
+
+@pytest.mark.parametrize("how", ["a uuid that is not declared as one", "a column whose name another has"])
+def test_deletes_that_spark_does_not_apply_are_refused_by_name(ice: "IcebergLab", how: str) -> None:
+    """Their rows would be there again for every reader, or the rewrite would fail each time."""
+    from tests.support.iceberg_foreign import ForeignWriter, field
+
+    (name, _, values), reason = TYPES["uuid"], "types"
+    table = create(ice, "t", json.loads(json.dumps(FLAT).replace('"x"', f'"{name}"')))
+    writer = ForeignWriter(ice, table)
+    key = field("c", pa.binary(16), {"c": 2})
+    if how != "a uuid that is not declared as one":
+        ice.sql(f"ALTER TABLE {table} DROP COLUMN c")
+        ice.sql(f"ALTER TABLE {table} ADD COLUMN c INT")
+        reason = "unsupported"
+    for _ in range(2):
+        rows = pa.table([[1, 2], values], schema=pa.schema([field("id", pa.int64(), {"id": 1}), key]))
+        writer.add(rows)
+    writer.delete_values(pa.table([values[1:]], schema=pa.schema([key])), [2])
+    before, end = ice.files_on_disk(table), ice.rewrite_all(table)
+    assert end.status is GroupStatus.REFUSED
+    assert isinstance(end.error, RefusedFiles)
+    assert (end.error.reason, end.error.field) == (reason, "c")
+    assert ice.files_on_disk(table) == before
+
+
 def test_initial_defaults_stay_what_they_are_for_rows_before_the_column(ice: "IcebergLab") -> None:
     from tests.support.iceberg_foreign import ForeignWriter, field, read_by_others
 
@@ -279,3 +332,71 @@ def test_initial_defaults_stay_what_they_are_for_rows_before_the_column(ice: "Ic
     assert ice.rewrite_all(table).status is GroupStatus.COMMITTED
     assert ice.sql(text).collect() == rows
     assert read_by_others(ice, table)["pyiceberg"] == seen["pyiceberg"]
+
+
+STRUCTS: Mapping[str, tuple[str, str, tuple[str, ...], str]] = {
+    "a default before others": (
+        "s STRUCT<a: INT>", "named_struct('a', 1)", (), "s",
+    ),
+    "a default in a list": (
+        "l ARRAY<STRUCT<a: INT>>", "array(named_struct('a', 1), named_struct('a', 2))",
+        (), "l.element",
+    ),
+    "all fields are new": (
+        "s STRUCT<a: INT>", "named_struct('a', 1)", ("ADD COLUMN s.b INT", "DROP COLUMN s.a"), "s",
+    ),
+    "all fields of elements are new": (
+        "l ARRAY<STRUCT<a: INT>>", "array(named_struct('a', 1))",
+        ("ADD COLUMN l.element.b INT", "DROP COLUMN l.element.a"), "l.element",
+    ),
+}  # fmt: skip
+"""Columns, a value, changes of the schema (none: a field with a default becomes the first), and what is refused."""
+
+
+@pytest.mark.parametrize("how", STRUCTS)
+def test_structs_that_spark_reads_as_others_are_refused_by_name(ice: "IcebergLab", how: str) -> None:
+    """Each rewrite would make final what Spark reads; nothing but a look at the schemas finds it in every case."""
+    column, value, changes, path = STRUCTS[how]
+    table = "ice.db.t"
+    ice.sql(f"CREATE TABLE {table} (id BIGINT, {column}) USING iceberg TBLPROPERTIES ('format-version'='3')")
+    for number in range(2):
+        ice.sql(f"INSERT INTO {table} VALUES ({number}, {value}), ({number} + 5, NULL)")
+    if not changes:
+        resolve = ice.engine._scala.resolve
+        literal = resolve("org.apache.iceberg.expressions.Literal").of(7)
+        kind = resolve("org.apache.iceberg.types.Types$IntegerType").get()
+        update = ice.java(table).updateSchema()
+        update.addColumn(path, "n", kind, "", literal).moveFirst(f"{path}.n").commit()
+    for change in changes:
+        ice.sql(f"ALTER TABLE {table} {change}")
+    before = ice.files_on_disk(table)
+    end = ice.rewrite_all(table)
+    assert end.status is GroupStatus.REFUSED
+    assert isinstance(end.error, RefusedFiles)
+    assert (end.error.reason, end.error.field) == ("unsupported", path)
+    assert ice.files_on_disk(table) == before
+
+
+def test_structs_that_hold_the_null_of_a_partition_are_merged_and_never_encoded(ice: "IcebergLab") -> None:
+    """Spark reads a null of such a struct as a struct of nulls; those of other partitions are none."""
+    from tests.contract.test_iceberg_copy import groups_of
+    from tests.support.iceberg_foreign import stored_rows
+
+    table = "ice.db.t"
+    ice.sql(
+        f"CREATE TABLE {table} (id BIGINT, s STRUCT<x: INT, y: INT>) USING iceberg PARTITIONED BY (s.x) "
+        "TBLPROPERTIES ('format-version'='2', 'write.distribution-mode'='none', 'write.spark.fanout.enabled'='true')"
+    )
+    for number in range(2):
+        value = "named_struct('x', 4, 'y', 5)"
+        ice.sql(f"INSERT INTO {table} VALUES ({number}, NULL), (2, named_struct('x', NULL, 'y', 1)), (3, {value})")
+    rows, groups = stored_rows(ice, table), groups_of(ice, table)
+    ends = ice.rewrite(table, *groups, may_copy=False).groups
+    assert {(end.status, getattr(end.error, "field", "")) for end in ends} == {
+        (GroupStatus.COMMITTED, ""),
+        (GroupStatus.REFUSED, "s"),
+    }
+    assert stored_rows(ice, table) == rows
+    ends = ice.rewrite(table, *(one for one in groups_of(ice, table) if len(one) > 1)).groups
+    assert [end.status for end in ends] == [GroupStatus.COMMITTED]
+    assert stored_rows(ice, table) == rows

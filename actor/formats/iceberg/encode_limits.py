@@ -7,12 +7,18 @@ from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.file_columns import ParquetField
+from actor.proofread.model import Field
 from shared.errors import RefusedFiles
 from shared.formats.iceberg.metadata import TableHead
 from shared.refusals import RefusalReason
 
 _NOT_IN_SPARK = ("time", "timestamp_ns", "timestamptz_ns", "geometry", "geography")
 """Types of columns, or their beginnings before parameters, that Spark's reader of Iceberg does not have."""
+
+RESERVED_NAMES = frozenset(
+    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
+)
+"""Names that Iceberg gives to columns of its own; a table may have them, but its reader in Spark then reads no row."""
 
 
 def refuse_types(table: TableColumns, location: str) -> None:
@@ -25,6 +31,18 @@ def refuse_types(table: TableColumns, location: str) -> None:
                 "rewritten only where row groups can be copied. Rewrite the others with the engine that wrote them",
                 reason=RefusalReason.TYPES,
                 field=path,
+            )
+
+
+def refuse_names(table: TableColumns, location: str) -> None:
+    """Raise RefusedFiles for a column whose name Iceberg reserves: Spark reads no row of such a table."""
+    for column in table.columns:
+        if column.name in RESERVED_NAMES:
+            raise RefusedFiles(
+                f"{location}: the column {column.name} has a name that Iceberg reserves, so that Spark cannot read the "
+                "table; its files are rewritten only where row groups can be copied. Rename the column",
+                reason=RefusalReason.UNSUPPORTED,
+                field=column.name,
             )
 
 
@@ -46,20 +64,85 @@ def refuse_dropped_source(head: TableHead, live: InputGroup) -> None:
 
 
 def refuse_stored_types(footers: GroupFooters, live: InputGroup, location: str) -> None:
-    """Raise RefusedFiles for a column that files store in a form that Spark does not read, or reads as other values."""
-    for columns in footers.found.values():
+    """Raise RefusedFiles for a column that files store in a form that Spark does not read, or reads as other values.
+
+    In delete files, it does not take 16 bytes for a UUID unless they are declared as one, so that no row is deleted.
+    """
+    of_data = ((columns.fields, False) for columns in footers.found.values())
+    for fields, is_key in (*of_data, *((keys, True) for keys in footers.keys)):
         for column, above in footers.table.each():
-            stored = columns.fields.get(column.id or 0)
-            if stored is not None and not is_read_rightly(column.kind, stored):
+            stored = fields.get(column.id or 0)
+            if stored is None:
+                continue
+            is_bare = is_key and column.kind == "uuid" and not stored.logical
+            if is_bare or not is_read_rightly(column.kind, stored):
                 path = ".".join((*(one.name for one in above), column.name))
                 how = " ".join(filter(None, (stored.physical, stored.logical)))
+                files = "delete files" if is_key else "files"
                 raise RefusedFiles(
-                    f"{live.group.partition} of {location}: the column {path} is a {column.kind}, and files store it "
+                    f"{live.group.partition} of {location}: the column {path} is a {column.kind}, and {files} store it "
                     f"as {how}, which Spark does not read as other readers do; row groups are copied where that is "
                     "possible. Rewrite these files with the engine that wrote them",
                     reason=RefusalReason.TYPES,
                     field=path,
                 )
+
+
+def refuse_lost_keys(footers: GroupFooters, live: InputGroup, location: str) -> None:
+    """Raise RefusedFiles for deletes by a column that was dropped if another has its name: Spark fails at the two."""
+    known = {column.id for column, _ in footers.table.each()}
+    names = {column.name for column in footers.table.columns}
+    lost = [one.name for keys in footers.keys for number, one in keys.items() if number not in known]
+    for name in lost:
+        if name in names:
+            raise RefusedFiles(
+                f"{live.group.partition} of {location}: rows are deleted by a column {name} that was dropped, and "
+                "another has this name since, so that Spark cannot read the files; rename the column",
+                reason=RefusalReason.UNSUPPORTED,
+                field=name,
+            )
+
+
+def refuse_structs(footers: GroupFooters, constants: Mapping[int, str | None], live: InputGroup, location: str) -> None:
+    """Raise RefusedFiles for a struct that Spark would not read as it is stored.
+
+    It takes from the first field in it that has a reader whether the struct is there: a default always is, and so is
+    the null of a partition (constants: values by the ids of their columns); fields that files lack have no reader.
+    """
+    for found in footers.found.values():
+        for column, above in footers.table.each():
+            stored = found.fields.get(column.id or 0)
+            if stored is None or column.kind != "struct":
+                continue
+            is_known = _has_known_nulls(column, found.fields, constants)
+            may_be_null = stored.repetition == "OPTIONAL" or any(one.kind in ("list", "map") for one in above)
+            if is_known is None or (not is_known and may_be_null):
+                path = ".".join((*(one.name for one in above), column.name))
+                raise RefusedFiles(
+                    f"{live.group.partition} of {location}: Spark does not read where the struct {path} is null, "
+                    "for its first field is one that files lack, or the null of their partition; row groups are copied "
+                    "where that is possible. Rewrite these files with the engine that wrote them",
+                    reason=RefusalReason.UNSUPPORTED,
+                    field=path,
+                )
+
+
+def _has_known_nulls(
+    struct: Field, fields: Mapping[int, ParquetField], constants: Mapping[int, str | None]
+) -> bool | None:
+    """Return whether Spark takes from files if a struct is null; None: no field of it has a reader."""
+    for child in struct.children:
+        number = child.id or 0
+        if number in constants:
+            return constants[number] is not None
+        if number not in fields:
+            if child.default is not None:
+                return False
+        elif child.kind != "struct":
+            return True
+        elif (is_known := _has_known_nulls(child, fields, constants)) is not None:
+            return is_known
+    return None
 
 
 def needs_row_reader(footers: GroupFooters) -> bool:

@@ -13,7 +13,7 @@ from actor.formats.iceberg.copy_choice import PARQUET
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.copy_rules import EncodeReason
-from actor.formats.parquet.file_columns import DescribedFiles, FileSchema
+from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, ParquetField
 from actor.formats.parquet.footer_summary import FooterSummary
 from shared.errors import RefusedFiles
 from shared.refusals import RefusalReason
@@ -35,13 +35,17 @@ class ColumnSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupFooters:
-    """Footers of a group's inputs of Parquet in their order, their schemas by digest, and the table's columns there."""
+    """Footers of a group's inputs of Parquet in their order, their schemas by digest, and the table's columns there.
+
+    keys: the columns of each delete file by value, by their ids.
+    """
 
     table: TableColumns
     files: tuple[FooterSummary, ...] = ()
     schemas: Mapping[str, FileSchema] = field(default_factory=dict, hash=False)
     found: Mapping[str, FoundColumns] = field(default_factory=dict, hash=False)
     has_other_formats: bool = False
+    keys: tuple[Mapping[int, ParquetField], ...] = field(default=(), hash=False)
 
     @property
     def may_hold_forbidden_nulls(self) -> bool:
@@ -65,16 +69,25 @@ def read_group(reader: ColumnSource, table: TableColumns, live: InputGroup, loca
     _require_clear(
         {one.path: found.get(summary.schema) for one, summary in zip(inputs, described.files, strict=True)}, where
     )
-    if deletes := _parquet_deletes(live):
-        of_deletes = reader.delete_columns(live.inputs, deletes)
-        _require_clear(
-            {
-                delete.path: _keys_found(delete, table, of_deletes.schemas.get(summary.schema))
-                for delete, summary in zip(deletes, of_deletes.files, strict=True)
-            },
-            where,
-        )
-    return GroupFooters(table, described.files, described.schemas, found, len(inputs) < len(live.inputs))
+    of_deletes = _delete_schemas(reader, live)
+    _require_clear({one.path: _keys_found(one, table, schema) for one, schema in of_deletes}, where)
+    keys = tuple(_stored_keys(one, schema) for one, schema in of_deletes if schema is not None and one.key_ids)
+    return GroupFooters(table, described.files, described.schemas, found, len(inputs) < len(live.inputs), keys)
+
+
+def _delete_schemas(reader: ColumnSource, live: InputGroup) -> list[tuple[AppliedDelete, FileSchema | None]]:
+    """Return the delete files of a group with their schemas, None for those without a footer."""
+    deletes = _parquet_deletes(live)
+    if not deletes:
+        return []
+    found = reader.delete_columns(live.inputs, deletes)
+    return [(one, found.schemas.get(summary.schema)) for one, summary in zip(deletes, found.files, strict=True)]
+
+
+def _stored_keys(delete: AppliedDelete, schema: FileSchema) -> Mapping[int, ParquetField]:
+    return {
+        one.id: one for top in schema.fields for one in top.each() if one.id is not None and one.id in delete.key_ids
+    }
 
 
 def _parquet_deletes(live: InputGroup) -> list[AppliedDelete]:

@@ -40,7 +40,7 @@ def partition_constants(table: TableColumns, head: TableHead, live: InputGroup) 
     values = json.loads(live.group.partition)
     ids = {".".join((*(up.name for up in above), one.name)): one.id for one, above in table.each()}
     return {
-        column: values[field.name]
+        column: values[field.label]
         for field, source in zip(head.specs[spec].fields, head.sources[spec], strict=True)
         if field.transform == "identity" and source is not None and (column := ids.get(source)) is not None
     }

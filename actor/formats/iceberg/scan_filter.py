@@ -41,7 +41,7 @@ def _of_partition(expressions: Any, head: TableHead, partition: PartitionKey) ->
     for field, source in () if spec is None else zip(spec.fields, head.sources[spec.id], strict=True):
         if field.transform != "identity" or field.type not in _PRUNABLE or source is None:
             continue
-        text = values[field.name]
+        text = values[field.label]
         if field.type == "date" and text is not None and _DATE.fullmatch(text) is None:
             continue  # Beyond the years that have such a text.
         literal = int(text) if field.type in ("int", "long") and text is not None else text

@@ -12,13 +12,17 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from actor.formats.iceberg.encode_limits import (
     needs_row_reader,
     refuse_dropped_source,
+    refuse_lost_keys,
+    refuse_names,
     refuse_stored_types,
+    refuse_structs,
     refuse_types,
 )
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup, known_rows
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.output_check import PathTaken
+from actor.formats.iceberg.proof_request import partition_constants
 from actor.formats.iceberg.row_group_copy import CopiedFile, ReadGroup
 from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
@@ -148,9 +152,13 @@ class StagedWriter:
         return False
 
     def _encode(self, live: InputGroup, reason: EncodeReason, footers: GroupFooters) -> StagedGroup:
+        refuse_names(self._columns, self._table.location)
         refuse_types(self._columns, self._table.location)
         refuse_dropped_source(self._head, live)
         refuse_stored_types(footers, live, self._table.location)
+        refuse_lost_keys(footers, live, self._table.location)
+        constants = partition_constants(self._columns, self._head, live)
+        refuse_structs(footers, constants, live, self._table.location)
         self._copier.check_pages(live)
         name = str(uuid.uuid4())
         try:

@@ -265,7 +265,7 @@ def _refs(raw: Mapping[str, Any], current: int | None) -> dict[str, Ref]:
 
 def _partition_columns(spec: Spec) -> tuple[PartitionColumn, ...]:
     return tuple(
-        PartitionColumn(one.name, one.name, one.type if one.transform == "identity" else one.transform)
+        PartitionColumn(one.name, one.label, one.type if one.transform == "identity" else one.transform)
         for one in spec.fields
         if not one.is_void
     )

@@ -29,6 +29,11 @@ class SpecField:
         """True if its value is always null: what format version 1 leaves of a removed field."""
         return self.transform == "void"
 
+    @property
+    def label(self) -> str:
+        """Its name in keys of partitions; no field is labeled as the number of a spec."""
+        return f"#{self.name}" if self.name.lstrip("#") == SPEC_KEY[1:] and self.name[0] == "#" else self.name
+
 
 _WITH_TWO_ZEROS = frozenset({"float", "double"})
 """Types with equal values of different texts."""
@@ -47,7 +52,7 @@ class Spec:
         Partitions of different specs have different keys, and so do null and an empty text.
         """
         texts = {
-            field.name: partition_text(field, value)
+            field.label: partition_text(field, value)
             for field, value in zip(self.fields, values, strict=True)
             if not field.is_void
         }

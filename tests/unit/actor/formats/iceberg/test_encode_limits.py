@@ -1,5 +1,8 @@
 """Which stored forms Spark reads as the values that files have; the others are refused. Tests of tables try each."""
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
@@ -9,7 +12,9 @@ from actor.formats.iceberg.encode_limits import (
     can_be_described,
     is_read_rightly,
     needs_row_reader,
+    refuse_lost_keys,
     refuse_stored_types,
+    refuse_structs,
 )
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup
@@ -77,6 +82,82 @@ def test_a_stored_form_that_spark_does_not_read_rightly_is_refused_by_name() -> 
         refuse_stored_types(footers("timestamp", nanoseconds), of_files, "t")
     assert (refused.value.reason, refused.value.field) == ("types", "s.c")
     refuse_stored_types(footers("int64", ParquetField("c", 1, physical="INT64")), of_files, "t")
+
+
+@pytest.mark.parametrize(
+    ("kind", "logical", "is_right"),
+    [("uuid", "", False), ("uuid", "UUID", True), ("fixed(16)", "", True), ("string", "", False)],
+)
+def test_keys_of_delete_files_are_bytes_that_are_declared_as_what_they_are(
+    kind: str, logical: str, *, is_right: bool
+) -> None:
+    stored = ParquetField("c", 1, physical="FIXED_LEN_BYTE_ARRAY", length=16, logical=logical)
+    given = replace(footers(kind, stored), found={}, keys=({1: stored},))
+    expected = nullcontext() if is_right else pytest.raises(RefusedFiles, match=r"s\.c is a .*, and delete files store")
+    with expected:
+        refuse_stored_types(given, InputGroup(group(live("a")), (live("a"),)), "t")
+    refuse_stored_types(footers("uuid", stored), InputGroup(group(live("a")), (live("a"),)), "t")
+
+
+def test_deletes_by_a_dropped_column_are_refused_where_another_has_its_name() -> None:
+    table = TableColumns((Field("c", "int64", 4), Field("s", "struct", 9, children=(Field("d", "int64", 5),))))
+    of_files = InputGroup(group(live("a")), (live("a"),))
+    lost = {name: GroupFooters(table, keys=({1: ParquetField(name, 1, physical="INT64")},)) for name in ("c", "d")}
+    with pytest.raises(RefusedFiles, match="rename the column") as refused:
+        refuse_lost_keys(lost["c"], of_files, "t")
+    assert (refused.value.reason, refused.value.field) == ("unsupported", "c")
+    refuse_lost_keys(lost["d"], of_files, "t")
+    refuse_lost_keys(replace(lost["c"], keys=({4: ParquetField("c", 4)},)), of_files, "t")
+
+
+X, Y = Field("x", "int32", 1), Field("y", "int32", 2)
+FILLED = replace(Y, default="7")
+IN_X, IN_Y = (ParquetField(name, number, physical="INT32") for name, number in (("x", 1), ("y", 2)))
+INNER, IN_N = Field("n", "struct", 3, children=(FILLED,)), ParquetField("n", 3, "REQUIRED", children=(IN_X,))
+
+
+@pytest.mark.parametrize(
+    ("children", "in_files", "constants", "more", "is_read"),
+    [
+        ((X, FILLED), (IN_X,), {}, {}, True),
+        ((FILLED, X), (IN_X,), {}, {}, False),
+        ((FILLED, X), (IN_X, IN_Y), {}, {}, True),
+        ((FILLED, X), (IN_X,), {}, {"repetition": "REQUIRED"}, True),
+        ((Y, X), (IN_X,), {}, {}, True),
+        ((Y,), (IN_X,), {}, {}, False),
+        ((Y,), (IN_X,), {}, {"repetition": "REQUIRED"}, False),
+        ((X, Y), (IN_X, IN_Y), {1: None}, {}, False),
+        ((X, Y), (IN_X, IN_Y), {1: "5"}, {}, True),
+        ((Y, X), (IN_X, IN_Y), {1: None}, {}, True),
+        ((INNER, X), (IN_X, IN_N), {}, {}, False),
+        ((replace(INNER, children=(Y,)), X), (IN_X, IN_N), {}, {}, False),
+    ],
+)
+def test_a_struct_is_encoded_only_if_the_first_field_in_it_that_spark_reads_is_in_the_files(
+    children: tuple[Field, ...],
+    in_files: tuple[ParquetField, ...],
+    constants: dict[int, str | None],
+    more: dict[str, str],
+    *,
+    is_read: bool,
+) -> None:
+    fields = {one.id or 0: one for one in (*in_files, ParquetField("s", 9, children=in_files, **more))}
+    table = TableColumns((Field("s", "struct", 9, children=children),))
+    given = GroupFooters(table, found={"d": FoundColumns(fields)})
+    expected = nullcontext() if is_read else pytest.raises(RefusedFiles, match=r"where the struct s(\.n)? is null")
+    with expected:
+        refuse_structs(given, constants, InputGroup(group(live("a")), (live("a"),)), "t")
+
+
+def test_a_struct_in_a_list_is_encoded_only_if_its_first_field_is_in_the_files() -> None:
+    """A default ends each list after one element, whether the element may be null or not."""
+    element = Field("element", "struct", 9, children=(FILLED, X))
+    stored = ParquetField("element", 9, "REQUIRED", children=(IN_X,))
+    table = TableColumns((Field("l", "list", 8, children=(element,)),))
+    given = GroupFooters(table, found={"d": FoundColumns({9: stored, 1: IN_X})})
+    with pytest.raises(RefusedFiles, match=r"where the struct l\.element is null") as refused:
+        refuse_structs(given, {}, InputGroup(group(live("a")), (live("a"),)), "t")
+    assert (refused.value.reason, refused.value.field) == ("unsupported", "l.element")
 
 
 @pytest.mark.parametrize(

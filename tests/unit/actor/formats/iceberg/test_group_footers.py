@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.formats.iceberg.copy_choice import ManifestEntry
-from actor.formats.iceberg.group_footers import POSITION_KEYS, read_group
+from actor.formats.iceberg.group_footers import POSITION_KEYS, GroupFooters, read_group
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, ParquetField, decode_described
@@ -46,7 +46,11 @@ def _described(files: Sequence[FileSchema | FooterSummary]) -> DescribedFiles:
 
 
 def read(reader: Reader, *inputs: LiveInput) -> bool:
-    return read_group(reader, TABLE, InputGroup(group(*inputs), inputs), "t").may_hold_forbidden_nulls
+    return footers(reader, *inputs).may_hold_forbidden_nulls
+
+
+def footers(reader: Reader, *inputs: LiveInput) -> GroupFooters:
+    return read_group(reader, TABLE, InputGroup(group(*inputs), inputs), "t")
 
 
 def test_all_files_that_are_unclear_are_refused_at_once_and_named() -> None:
@@ -64,7 +68,7 @@ def test_a_file_that_is_not_what_its_manifest_says_is_named_with_the_size() -> N
 def test_each_delete_file_with_columns_is_read_once() -> None:
     values, places = replace(VALUES, key_ids=(1,), is_parquet=True), replace(POSITIONS, is_parquet=True)
     reader = Reader(CLEAR, CLEAR)
-    read(reader, live("a", values, VECTOR), live("b", values))
+    assert footers(reader, live("a", values, VECTOR), live("b", values)).keys == ({1: CLEAR.fields[0]},)
     assert reader.asked == ["a", "b", "e"]
     with pytest.raises(RefusedFiles, match="e: the column id of the delete file has no field id"):
         read(Reader(CLEAR, deletes=UNCLEAR), live("a", values))

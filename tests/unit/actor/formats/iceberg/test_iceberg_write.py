@@ -291,6 +291,19 @@ def test_a_type_that_spark_lacks_is_refused_by_name_before_anything_is_staged(
     assert write(FakeJavaTable(), FakeFrame(0), copied=JavaFile(200)).rows == 200, "row groups are copied all the same"
 
 
+def test_a_name_that_iceberg_reserves_is_refused_before_anything_is_staged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside a struct it is a name as any other."""
+    monkeypatch.setattr(Copier, "columns", TableColumns((Field("_pos", "int64", 3),)))
+    table = FakeJavaTable(200)
+    with pytest.raises(RefusedFiles, match="the column _pos has a name that Iceberg reserves") as refused:
+        write(table, FakeFrame(0))
+    assert (refused.value.reason, refused.value.field, table.staged) == ("unsupported", "_pos", set())
+    assert write(FakeJavaTable(), FakeFrame(0), copied=JavaFile(200)).rows == 200, "row groups are copied all the same"
+    inside = Field("s", "struct", 3, children=(Field("_pos", "int64", 4),))
+    monkeypatch.setattr(Copier, "columns", TableColumns((inside,)))
+    assert write(FakeJavaTable(200), FakeFrame(0)).rows == 200
+
+
 def test_a_spec_whose_column_was_dropped_is_refused_by_name_and_a_void_field_is_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

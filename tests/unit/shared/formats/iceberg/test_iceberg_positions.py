@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from json import loads
 from struct import pack, unpack
 from typing import Any
 from uuid import UUID
@@ -128,6 +129,14 @@ def test_partitions_of_different_specs_null_and_an_empty_text_are_different_ones
     assert Spec(0, fields).key(("a", None)) == '{"dt":"a"}'
     assert Spec(1, fields).key((None, None)) == '{"#spec":"1","dt":null}'
     assert Spec(0).key(()) == "{}"
+
+
+@pytest.mark.parametrize("name", ["#spec", "##spec"])
+def test_a_field_that_is_named_as_the_number_of_a_spec_has_a_key_of_its_own(name: str) -> None:
+    fields = (SpecField(name, "identity", "string"),)
+    keys = {Spec(number, fields).key((value,)) for number in (0, 1) for value in ("1", "2", None)}
+    assert len(keys) == 6
+    assert loads(Spec(1, fields).key(("2",))) == {"#spec": "1", f"#{name}": "2"}
 
 
 def test_a_float_is_the_same_in_the_digits_of_java_and_in_the_bits_of_avro() -> None:
