@@ -181,6 +181,7 @@ class StateRebuilder:
                 snapshot.version, is_same_rule=same is not None and same.policy == in_force.policy.state_version
             ),
             level_fit=level_fit,
+            ingested=same.ingested if same else (),
             pace=same.pace if same else UNKNOWN_PACE,
             together_ms=same.together_ms if same else 0,
         )

@@ -20,6 +20,7 @@ from decider.state.commit_counts import CommitCounts
 from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
+from decider.state.ingested_bytes import IngestedDays, ingested_after
 from decider.state.level_fit import LevelFit
 from decider.state.table_summary import SummaryChange, TableSummary
 from decider.store.redis.queue_executor import AsyncQueueExecutor
@@ -169,7 +170,8 @@ class TableTracking:
                 heat, aborts = last.contention.after_commit(commit, folded.changes, self._parts.now_ms())
                 counts = last.commit_counts.after_commit(commit, folded.changes, policy)
                 fit = last.level_fit.after(commit, policy)
-                moved = self._moved(last, commit, _Learned(heat, counts, fit))
+                ingested = ingested_after(last.ingested, commit, self._parts.now_ms())
+                moved = self._moved(last, commit, _Learned(heat, counts, fit, ingested))
                 reason = batch.files.repeated or _why_not_folded(folded, moved, self._parts.max_changes)
                 if reason or moved is None:
                     return _TrackStep(rescan=reason)
@@ -239,6 +241,7 @@ class TableTracking:
             contention=learned.contention,
             commit_counts=learned.commit_counts,
             level_fit=learned.level_fit,
+            ingested=learned.ingested,
             pace=cursor.pace.after(commit),
         )
         if commit.metadata is None and commit.protocol is None:
@@ -301,7 +304,7 @@ class TableTracking:
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, is_caught_up: bool) -> _TrackStep:
         fit = new.level_fit.refitted(batch.policy, self._parts.now_ms())
         if fit.typical_file_bytes != old.level_fit.typical_file_bytes:
-            return _TrackStep(rescan=fit.reason, fitted=replace(old, level_fit=fit))
+            return _TrackStep(rescan=fit.reason, fitted=replace(old, level_fit=fit, ingested=new.ingested))
         new = replace(new, level_fit=fit, release=old.release if is_newer(old.release, RELEASE) else RELEASE)
         if lifted := await self._why_lifted(old, new, batch.policy):
             return _TrackStep(rescan=lifted)
@@ -363,6 +366,7 @@ class _Learned(NamedTuple):
     contention: WriteContention
     commit_counts: CommitCounts
     level_fit: LevelFit
+    ingested: IngestedDays
 
 
 def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes: int) -> str:

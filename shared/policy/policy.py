@@ -51,6 +51,13 @@ class WindowWork(StrEnum):
     HEAVY = "heavy"
 
 
+class BudgetWork(StrEnum):
+    """Jobs that the limits of their table hold: all, or none of a partition with too many small files."""
+
+    ALL = "all"
+    UNCROWDED = "uncrowded"
+
+
 class DmlPolicy(StrEnum):
     """Treatment of partitions that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
 
@@ -117,7 +124,8 @@ class KeyScope(StrEnum):
     PARTITION = "partition"
 
 
-_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue", "work_window", "window_work", "budget")
+_BUDGETS = ("budget", "budget_work", "max_write_amplification")
+_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue", "work_window", "window_work", *_BUDGETS)
 QUEUEING = frozenset({"priority", "job_order", "read_weight", "max_job_wait_s", *_LIMITS})
 """Fields of a policy that bear on the queue alone, and not on what is counted or planned: a change of their values
 applies to jobs that are queued from then on, and to a table's limits at once."""
@@ -155,6 +163,8 @@ class Policy:
     work_window: str | None = None
     window_work: WindowWork = WindowWork.ALL
     budget: str | None = None
+    max_write_amplification: Fraction | None = None
+    budget_work: BudgetWork = BudgetWork.ALL
     dml_policy: DmlPolicy = DmlPolicy.DEFER
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO

@@ -81,6 +81,7 @@ STATE = TableState(
     *(Refusal(RefusalCode.QBEAST, "s", "r", "a", ("cluster",)), TableSummary(1, 2, 3, 2**70, 4, False, 5)),
     *(SIGNALS.removals, CommitCounts({PartitionKey("{}"): 2}), SIGNALS.key_runs),
     LevelFit(5, 6, Fraction(1, 7), AppendedSizes((AppendedFiles(1, 2), AppendedFiles(3, 4)))),
+    ((20_000, 7),),
     *(CommitPace(7, 8, 5), 9, ((10, 2), (20, 3)), SIGNALS.clustered, SIGNALS.cells, "0.0.1"),
 )
 

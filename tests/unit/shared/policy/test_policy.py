@@ -14,6 +14,7 @@ from shared.policy.policy import (
     KIB,
     MIB,
     QUEUEING,
+    BudgetWork,
     ClusteringOrder,
     ClusterMode,
     JobOrder,
@@ -350,7 +351,7 @@ def test_values_that_bear_on_the_queue_alone_are_no_part_of_the_version_of_a_sta
     orders |= {"max_job_wait_s": 60}
     limits = {"weight": Fraction(2), "max_concurrent_jobs": 1, "quota": Fraction(1, 2), "queue": "other"}
     limits |= {"work_window": "0:00-6:00 UTC", "window_work": WindowWork.HEAVY}
-    limits |= {"budget": "1 GiB/day"}
+    limits |= {"budget": "1 GiB/day", "budget_work": BudgetWork.UNCROWDED, "max_write_amplification": Fraction(2)}
     assert {*orders, *limits} == QUEUEING
     for name, value in {**orders, **limits}.items():
         changed = replace(plain, **{name: value})
