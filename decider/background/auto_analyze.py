@@ -194,7 +194,9 @@ class AutoAnalyze:
             table,
             trace.metadata.configuration,
             state.last_good,
-            LogStatus(None, state.is_stopped_by_qbeast, trace.metadata.format),
+            LogStatus(
+                *(None, state.is_stopped_by_qbeast, trace.metadata.format), target_bytes=state.target_fit.target_bytes
+            ),
         )
         now_ms = self._now_ms()
         is_pending = advice is not None and advice.status in (AdviceStatus.OPEN, AdviceStatus.APPLYING)

@@ -27,6 +27,7 @@ from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.file_columns import LiveFiles, count_live, live_ids_of
 from decider.state.level_fit import NOT_FITTED
 from decider.state.table_summary import TableSummary
+from decider.state.target_fit import NO_TARGET
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import StateUpdate, ingest
 from decider.store.tables.table_queue_limits import (
@@ -156,8 +157,10 @@ class StateRebuilder:
         last_good = old.last_good if old else {}
         same = old if old and old.metadata.table_uuid == snapshot.metadata.table_uuid else None
         level_fit = same.level_fit if same else NOT_FITTED
+        target_fit = same.target_fit if same else NO_TARGET
         log_status = LogStatus(
-            snapshot.refusal, _is_stopped(old, snapshot), snapshot.metadata.format, level_fit.typical_file_bytes
+            *(snapshot.refusal, _is_stopped(old, snapshot), snapshot.metadata.format),
+            *(level_fit.typical_file_bytes, target_fit.target_bytes),
         )
         in_force = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status)
         state = TableState(
@@ -182,6 +185,7 @@ class StateRebuilder:
             ),
             level_fit=level_fit,
             ingested=same.ingested if same else (),
+            target_fit=target_fit,
             pace=same.pace if same else UNKNOWN_PACE,
             together_ms=same.together_ms if same else 0,
         )

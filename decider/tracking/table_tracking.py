@@ -20,9 +20,10 @@ from decider.state.commit_counts import CommitCounts
 from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
-from decider.state.ingested_bytes import IngestedDays, ingested_after
+from decider.state.ingested_bytes import IngestedDays, ingested_after, ingested_per_day
 from decider.state.level_fit import LevelFit
 from decider.state.table_summary import SummaryChange, TableSummary
+from decider.state.target_fit import TargetBasis, TargetFit
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import ingest
 from decider.store.tables.table_queue_limits import move_queue_limits, queue_limits_of
@@ -251,7 +252,8 @@ class TableTracking:
         was, now = cursor.metadata.configuration, metadata.configuration
         stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
         refusal, typical_bytes = self._reader.refusal(metadata, protocol), moved.level_fit.typical_file_bytes
-        log_status = LogStatus(refusal, stopped, metadata.format, typical_bytes)
+        target_bytes = moved.target_fit.target_bytes
+        log_status = LogStatus(refusal, stopped, metadata.format, typical_bytes, target_bytes)
         after = self._effective(metadata, before.last_good, log_status)
         if after.policy.state_version != before.policy.state_version:
             return None
@@ -305,7 +307,16 @@ class TableTracking:
         fit = new.level_fit.refitted(batch.policy, self._parts.now_ms())
         if fit.typical_file_bytes != old.level_fit.typical_file_bytes:
             return _TrackStep(rescan=fit.reason, fitted=replace(old, level_fit=fit, ingested=new.ingested))
-        new = replace(new, level_fit=fit, release=old.release if is_newer(old.release, RELEASE) else RELEASE)
+        target_fit = await self._target_fit(new, batch.policy)
+        if target_fit.target_bytes != old.target_fit.target_bytes:
+            fitted = replace(old, target_fit=target_fit, ingested=new.ingested)
+            return _TrackStep(rescan=str(target_fit.changes[-1]), fitted=fitted)
+        new = replace(
+            new,
+            level_fit=fit,
+            target_fit=target_fit,
+            release=old.release if is_newer(old.release, RELEASE) else RELEASE,
+        )
         if lifted := await self._why_lifted(old, new, batch.policy):
             return _TrackStep(rescan=lifted)
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
@@ -338,6 +349,16 @@ class TableTracking:
             "commits_applied", table=self._table.name, version=new.version, commits=len(batch), jobs=len(step.jobs)
         )
         return _TrackStep(len(batch), state=new, is_caught_up=is_caught_up)
+
+    async def _target_fit(self, state: TableState, policy: Policy) -> TargetFit:
+        """Return the target of a table as of now; what it is chosen by is read only if a change is due."""
+        now_ms = self._parts.now_ms()
+        if not state.target_fit.is_due(policy, now_ms):
+            return state.target_fit
+        known = await self._parts.states.calibration(self._table.id)
+        daily_bytes = ingested_per_day(state.ingested, now_ms)
+        basis = TargetBasis.of(state.summary, known.full_shrink, daily_bytes, known.weekly_reads)
+        return state.target_fit.refitted(policy, basis, now_ms)
 
     async def _examined(self, partitions: Collection[PartitionKey], policy: Policy) -> Counter[PartitionKey]:
         """Count the files to purge of these partitions in the newest snapshot, which is read only if there are some."""

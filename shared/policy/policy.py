@@ -201,6 +201,8 @@ class Policy:
     full_every_delete_files: int | None = None
     # Whether no one has set the fan-in (see `apply`), so that the levels may be fitted to the table's files.
     fits_levels: bool = True
+    # Whether the target is chosen for the table (see `decider.state.target_fit`); `target_bytes` is the one in force.
+    fits_target: bool = False
     traits: TableTraits = NO_TRAITS
     learned: LearnedValues = NOTHING_LEARNED
 
@@ -382,12 +384,15 @@ class PolicyLayer:
 def apply(base: Policy, *layers: PolicyLayer) -> Policy:
     """Return `base` with the values of the layers laid over it, the later ones winning.
 
-    A fan-in that anyone sets fixes the levels. Raises InvalidInput when values that are fine alone contradict each
-    other.
+    A fan-in that anyone sets fixes the levels, a target that is None leaves it to be chosen. Raises InvalidInput when
+    values that are fine alone contradict each other.
     """
     values: dict[str, Any] = {}
     for layer in layers:
         values.update(layer.values)
     if "fan_in" in values:
         values["fits_levels"] = False
+    if "target_bytes" in values:
+        values["fits_target"] = values["target_bytes"] is None
+        values["target_bytes"] = values["target_bytes"] or base.target_bytes
     return replace(base, **values) if values else base

@@ -32,9 +32,9 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "target-file-size",
-        spelled.size,
+        spelled.size_or_auto,
         "128 MiB",
-        "target size of data files",
+        "target size of data files, or auto: chosen by the size, additions and reads of the table",
         "bytes",
         {
             "delta.targetFileSize": spelled.size,

@@ -306,7 +306,10 @@ async def what_if_table(
             table,
             history.metadata.configuration,
             state.last_good if state else {},
-            LogStatus(None, state is not None and state.is_stopped_by_qbeast, history.metadata.format),
+            LogStatus(
+                *(None, state is not None and state.is_stopped_by_qbeast, history.metadata.format),
+                target_bytes=state.target_fit.target_bytes if state else 0,
+            ),
         )
         # Seconds of computation: in a thread, so that the event loop serves other requests.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)

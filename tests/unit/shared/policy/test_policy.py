@@ -341,6 +341,19 @@ def test_tables_whose_format_orders_their_files_are_left_alone_by_exact_rewrites
     assert Policy().with_traits(is_clustered=clustered, is_indexed=indexed).has_own_layout is (clustered or indexed)
 
 
+def test_a_target_that_is_left_to_be_chosen_is_the_one_below_until_then_and_one_that_is_set_wins() -> None:
+    auto = read_properties({"lakewright.target-file-size": " Auto ", "delta.targetFileSize": "9mb"})
+    fixed = read_properties({"lakewright.target-file-size": "64mb"})
+    service = apply(Policy(target_bytes=32 * MIB), auto)
+    assert (service.target_bytes, service.fits_target) == (32 * MIB, True)
+    for layers, target in (((auto, fixed), 64 * MIB), ((fixed,), 64 * MIB)):
+        found = apply(service, *layers)
+        assert (found.target_bytes, found.fits_target) == (target, False)
+    assert apply(service, PolicyLayer({"fan_in": 4})).fits_target
+    issue = read_properties({"delta.targetFileSize": "auto"}).issues[0]
+    assert issue.property == "delta.targetFileSize"
+
+
 def test_values_that_bear_on_the_queue_alone_are_no_part_of_the_version_of_a_state() -> None:
     plain = Policy()
     orders: dict[str, object] = {
