@@ -337,7 +337,11 @@ def test_predictions_are_within_a_tenth_of_what_is_measured_after_ten_runs(queue
 def test_a_fleet_under_a_tenth_of_its_work_gains_no_less_per_price_than_in_the_order_without_a_budget(
     queue: SyncQueueExecutor, seed: int
 ) -> None:
-    """A thousand tables with a job each, on two days: what waited comes back in the order of its worth."""
+    """A thousand tables with a job each, on two days: what waited comes back in the order of its worth.
+
+    Per core time it is less in the mean, because what is left at the end of a day goes to jobs that are smaller and
+    worth less; so it is compared with the other order for the same time, a part of its next job included.
+    """
     random = Random(seed)
     benefits = [random.randrange(4, 4_000) for _ in range(FLEET)]
     costs = [round(2 ** random.uniform(22, 30)) for _ in range(FLEET)]
@@ -366,10 +370,11 @@ def test_a_fleet_under_a_tenth_of_its_work_gains_no_less_per_price_than_in_the_o
         return served
 
     under_budget = order({(Scope.QUEUE, ""): f"{a_day_ms / 1000} core-seconds/day"}, 10**12)
-    without = order({}, 2 * a_day_ms)[:-1]
+    *without, further = order({}, 2 * a_day_ms)
     spent, of_today = (sum(used[one] for one in served) for served in (under_budget, without))
     gained, gained_today = (sum(benefits[one] for one in served) for served in (under_budget, without))
     print(f"{gained:,} files for {spent:,} ms under a budget, {gained_today:,} for {of_today:,} ms without")
     assert spent <= 2 * a_day_ms
-    assert gained >= gained_today, "for the same budget"
-    assert gained / spent >= gained_today / of_today * 0.99, "smaller jobs fill what the last one left"
+    assert set(without) <= set(under_budget), "all that the other order serves for the same budget, and more"
+    in_same_time = gained_today + benefits[further] * Fraction(spent - of_today, used[further])
+    assert gained >= in_same_time * Fraction(999, 1000)
