@@ -157,6 +157,24 @@ def test_a_job_starts_as_soon_as_enough_is_added(bench: Bench) -> None:
     assert len(bench.claim()) == 1
 
 
+def test_a_job_that_a_further_commit_requests_waits_no_longer_than_until_it_asks_again(bench: Bench) -> None:
+    """The scaler starts an actor for it, which asks: its writers may have added enough."""
+    learned(bench)
+    added(bench, 4)
+    limit(bench)
+    bench.enqueue(job())
+    assert bench.claim() == ()
+    before = bench.job()
+    bench.enqueue(job())
+    assert bench.job() == before, "a repeated request"
+    bench.enqueue(replace(job(), version=2))
+    found = bench.job()
+    assert (found.opens_ms, found.holder) == (before.ready_at_ms, "amplification|t-1")
+    bench.clock.advance(AGAIN_MS)
+    assert bench.claim() == ()
+    assert held(bench, job()) == ("amplification|t-1", 1)
+
+
 def test_what_a_run_rewrote_replaces_what_was_reserved_on_the_day_on_which_it_began(bench: Bench) -> None:
     learned(bench)
     added(bench, 20, 0)
