@@ -72,9 +72,8 @@ class TargetBasis:
     def pays_back(self, before_bytes: int, after_bytes: int, fan_in: int) -> bool:
         """Return whether readers save in time what a larger target has rewritten, once and for what is added."""
         saved = self._opens_bytes * (Fraction(1, before_bytes) - Fraction(1, after_bytes))
-        more = self.weekly_bytes * _natural_log(after_bytes) / _natural_log(fan_in)
-        less = self.weekly_bytes * _natural_log(before_bytes) / _natural_log(fan_in)
-        return PAYS_BACK_WEEKS * (saved - more + less) >= self.merged_bytes
+        more_levels = (_natural_log(after_bytes) - _natural_log(before_bytes)) / _natural_log(fan_in)
+        return PAYS_BACK_WEEKS * (saved - self.weekly_bytes * more_levels) >= self.merged_bytes
 
     @property
     def _opens_bytes(self) -> int:

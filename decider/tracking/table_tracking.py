@@ -251,9 +251,8 @@ class TableTracking:
         metadata, protocol = commit.metadata or cursor.metadata, commit.protocol or cursor.protocol
         was, now = cursor.metadata.configuration, metadata.configuration
         stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
-        refusal, typical_bytes = self._reader.refusal(metadata, protocol), moved.level_fit.typical_file_bytes
-        target_bytes = moved.target_fit.target_bytes
-        log_status = LogStatus(refusal, stopped, metadata.format, typical_bytes, target_bytes)
+        refusal = self._reader.refusal(metadata, protocol)
+        log_status = replace(moved.log_status, refusal=refusal, is_stopped_by_qbeast=stopped, format=metadata.format)
         after = self._effective(metadata, before.last_good, log_status)
         if after.policy.state_version != before.policy.state_version:
             return None
