@@ -196,23 +196,21 @@ do
     return is_known and usage or nil
   end
 
-  -- Counts what a run rewrote, on the day on which it began if it was reserved then.
-  local function reconcile_amplification(job, usage, day, bound)
-    if call('EXISTS', table_state_key(job.table)) == 0 then return end
-    add_rewritten(job.table, day, rewrite_of(job.kind, usage) - rewrite_of(job.kind, bound))
-  end
-
-  -- Replaces the reservation of a run by its use, in the periods in which it began.
-  function reconcile_budgets(job, usage)
+  -- Replaces the reservation of a run by its use, in the periods in which it began; what it rewrote counts for a known table
+  -- without a reservation, too, today.
+  function reconcile_budgets(job, usage, is_known)
     if not usage then return end
-    if not job.reserved or not job.reserved:find('a', 1, true) then
-      reconcile_amplification(job, usage, math.floor(now_ms / DAY_MS), {0, 0, 0, 0, 0})
+    local was_limited = job.reserved and job.reserved:find('a', 1, true)
+    if is_known and not was_limited then
+      add_rewritten(job.table, math.floor(now_ms / DAY_MS), rewrite_of(job.kind, usage))
     end
     if not job.reserved then return end
     local text, letters = job.reserved:match('^([^|]+)|(%a+)$')
     local reserved = numbers(text)
     local bound = {unpack(reserved, 3)}
-    if letters:find('a', 1, true) then reconcile_amplification(job, usage, reserved[1], bound) end
+    if is_known and was_limited then
+      add_rewritten(job.table, reserved[1], rewrite_of(job.kind, usage) - rewrite_of(job.kind, bound))
+    end
     for _, scope in ipairs(SCOPES) do
       local name = scope.of(job)
       -- Without what is spent the budget was removed meanwhile.
