@@ -19,7 +19,7 @@ from decider.advice.analysis import MIN_COMMITS, analyze, is_in_force, judge
 from decider.advice.cpu_budget import CpuBudget, run_paced
 from decider.background.runner import Schedule
 from decider.formats.registry import TableFormats
-from decider.state.effective_policy import EffectivePolicy, LogStatus
+from decider.state.effective_policy import EffectivePolicy
 from decider.store.registry.table_registry import TableRegistry
 from decider.store.tables.advice_records import Advice, AdviceStatus, Analysis
 from decider.store.tables.advice_store import AdviceStore
@@ -195,7 +195,7 @@ class AutoAnalyze:
             table,
             trace.metadata.configuration,
             state.last_good,
-            LogStatus(None, state.is_stopped_by_qbeast, trace.metadata.format),
+            replace(state.log_status, refusal=None, format=trace.metadata.format, typical_file_bytes=0),
         )
         now_ms = self._now_ms()
         is_pending = advice is not None and advice.status in (AdviceStatus.OPEN, AdviceStatus.APPLYING)

@@ -32,13 +32,14 @@ class LogStatus:
 
     `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset. `format`: name
     of the table's format; empty: not known. `typical_file_bytes`: size of the files that its commits append, to which
-    the levels are fitted; 0: they are not.
+    the levels are fitted; 0: they are not. `target_bytes`: target that was chosen for it; 0: none was.
     """
 
     refusal: Refusal | None = None
     is_stopped_by_qbeast: bool = False
     format: str = ""
     typical_file_bytes: int = 0
+    target_bytes: int = 0
 
 
 class PolicySource(StrEnum):
@@ -126,7 +127,8 @@ class PolicyDefaults:
                 found, support = _indexed(wanted, refusal), limited_to(support, refusal.allows, "indexed")
                 refusal = None
         policy, notes = limit(found.policy, support, configuration)
-        found = _fitted(replace(found, policy=policy, notes=(*found.notes, *notes)), log_status.typical_file_bytes)
+        found = _aimed(replace(found, policy=policy, notes=(*found.notes, *notes)), log_status.target_bytes)
+        found = _fitted(found, log_status.typical_file_bytes)
         return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, refusal)
 
     def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
@@ -206,6 +208,14 @@ def resolve_unregistered(
     return PolicyDefaults(default, queue="").resolve(
         unregistered, configuration, last_good, LogStatus(format=table_format)
     )
+
+
+def _aimed(found: EffectivePolicy, target_bytes: int) -> EffectivePolicy:
+    """Set the target that was chosen for the table, where its owner leaves it to be chosen."""
+    if not target_bytes or not found.policy.fits_target:
+        return found
+    note = f"the target of {target_bytes / MIB:.3g} MiB is chosen; set target-file-size to a size to fix it"
+    return replace(found, policy=replace(found.policy, target_bytes=target_bytes), notes=(*found.notes, note))
 
 
 def _fitted(found: EffectivePolicy, typical_file_bytes: int) -> EffectivePolicy:

@@ -27,6 +27,7 @@ from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.file_columns import LiveFiles, count_live, live_ids_of
 from decider.state.level_fit import NOT_FITTED
 from decider.state.table_summary import TableSummary
+from decider.state.target_fit import NO_TARGET
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import StateUpdate, ingest
 from decider.store.tables.table_queue_limits import (
@@ -156,9 +157,11 @@ class StateRebuilder:
         """Return a table's state as of a snapshot, and the policy in force there."""
         last_good = old.last_good if old else {}
         same = old if old and old.metadata.table_uuid == snapshot.metadata.table_uuid else None
-        level_fit = same.level_fit if same else NOT_FITTED
-        log_status = LogStatus(
-            snapshot.refusal, _is_stopped(old, snapshot), snapshot.metadata.format, level_fit.typical_file_bytes
+        log_status = replace(
+            same.log_status if same else LogStatus(),
+            refusal=snapshot.refusal,
+            is_stopped_by_qbeast=_is_stopped(old, snapshot),
+            format=snapshot.metadata.format,
         )
         in_force = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status)
         state = TableState(
@@ -181,7 +184,9 @@ class StateRebuilder:
             key_runs=(same.key_runs if same else NO_KEY_RUNS).rebuilt(
                 snapshot.version, is_same_rule=same is not None and same.policy == in_force.policy.state_version
             ),
-            level_fit=level_fit,
+            level_fit=same.level_fit if same else NOT_FITTED,
+            ingested=same.ingested if same else (),
+            target_fit=same.target_fit if same else NO_TARGET,
             pace=same.pace if same else UNKNOWN_PACE,
             together_ms=same.together_ms if same else 0,
         )

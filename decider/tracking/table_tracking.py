@@ -20,8 +20,10 @@ from decider.state.commit_counts import CommitCounts
 from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
+from decider.state.ingested_bytes import IngestedDays, ingested_after, ingested_per_day
 from decider.state.level_fit import LevelFit
 from decider.state.table_summary import SummaryChange, TableSummary
+from decider.state.target_fit import TargetBasis, TargetFit
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import ingest
 from decider.store.tables.table_queue_limits import move_queue_limits, queue_limits_of
@@ -169,7 +171,8 @@ class TableTracking:
                 heat, aborts = last.contention.after_commit(commit, folded.changes, self._parts.now_ms())
                 counts = last.commit_counts.after_commit(commit, folded.changes, policy)
                 fit = last.level_fit.after(commit, policy)
-                moved = self._moved(last, commit, _Learned(heat, counts, fit))
+                ingested = ingested_after(last.ingested, commit, self._parts.now_ms())
+                moved = self._moved(last, commit, _Learned(heat, counts, fit, ingested))
                 reason = batch.files.repeated or _why_not_folded(folded, moved, self._parts.max_changes)
                 if reason or moved is None:
                     return _TrackStep(rescan=reason)
@@ -239,6 +242,7 @@ class TableTracking:
             contention=learned.contention,
             commit_counts=learned.commit_counts,
             level_fit=learned.level_fit,
+            ingested=learned.ingested,
             pace=cursor.pace.after(commit),
         )
         if commit.metadata is None and commit.protocol is None:
@@ -247,8 +251,8 @@ class TableTracking:
         metadata, protocol = commit.metadata or cursor.metadata, commit.protocol or cursor.protocol
         was, now = cursor.metadata.configuration, metadata.configuration
         stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
-        refusal, typical_bytes = self._reader.refusal(metadata, protocol), moved.level_fit.typical_file_bytes
-        log_status = LogStatus(refusal, stopped, metadata.format, typical_bytes)
+        refusal = self._reader.refusal(metadata, protocol)
+        log_status = replace(moved.log_status, refusal=refusal, is_stopped_by_qbeast=stopped, format=metadata.format)
         after = self._effective(metadata, before.last_good, log_status)
         if after.policy.state_version != before.policy.state_version:
             return None
@@ -301,8 +305,17 @@ class TableTracking:
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, is_caught_up: bool) -> _TrackStep:
         fit = new.level_fit.refitted(batch.policy, self._parts.now_ms())
         if fit.typical_file_bytes != old.level_fit.typical_file_bytes:
-            return _TrackStep(rescan=fit.reason, fitted=replace(old, level_fit=fit))
-        new = replace(new, level_fit=fit, release=old.release if is_newer(old.release, RELEASE) else RELEASE)
+            return _TrackStep(rescan=fit.reason, fitted=replace(old, level_fit=fit, ingested=new.ingested))
+        target_fit = await self._target_fit(new, batch.policy)
+        if target_fit.target_bytes != old.target_fit.target_bytes:
+            fitted = replace(old, target_fit=target_fit, ingested=new.ingested)
+            return _TrackStep(rescan=str(target_fit.changes[-1]), fitted=fitted)
+        new = replace(
+            new,
+            level_fit=fit,
+            target_fit=target_fit,
+            release=old.release if is_newer(old.release, RELEASE) else RELEASE,
+        )
         if lifted := await self._why_lifted(old, new, batch.policy):
             return _TrackStep(rescan=lifted)
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
@@ -336,6 +349,16 @@ class TableTracking:
         )
         return _TrackStep(len(batch), state=new, is_caught_up=is_caught_up)
 
+    async def _target_fit(self, state: TableState, policy: Policy) -> TargetFit:
+        """Return the target of a table as of now; what it is chosen by is read only if a change is due."""
+        now_ms = self._parts.now_ms()
+        if not state.target_fit.is_due(policy, now_ms):
+            return state.target_fit
+        known = await self._parts.states.calibration(self._table.id)
+        daily_bytes = ingested_per_day(state.ingested, now_ms)
+        basis = TargetBasis.of(state.summary, known.full_shrink, daily_bytes, known.weekly_reads)
+        return state.target_fit.refitted(policy, basis, now_ms)
+
     async def _examined(self, partitions: Collection[PartitionKey], policy: Policy) -> Counter[PartitionKey]:
         """Count the files to purge of these partitions in the newest snapshot, which is read only if there are some."""
         if not partitions:
@@ -363,6 +386,7 @@ class _Learned(NamedTuple):
     contention: WriteContention
     commit_counts: CommitCounts
     level_fit: LevelFit
+    ingested: IngestedDays
 
 
 def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes: int) -> str:

@@ -121,8 +121,7 @@ class TableTracker:
 
     def effective_at(self, table: TableRef, snapshot: Snapshot, cursor: TableState | None) -> EffectivePolicy:
         """Return the policy in effect for a snapshot, which may be newer than the table's state; None: it has none."""
-        is_stopped = cursor is not None and cursor.is_stopped_by_qbeast
-        typical_bytes = cursor.level_fit.typical_file_bytes if cursor else 0
-        status = LogStatus(snapshot.refusal, is_stopped, snapshot.metadata.format, typical_bytes)
+        known = cursor.log_status if cursor else LogStatus()
+        status = replace(known, refusal=snapshot.refusal, format=snapshot.metadata.format)
         last_good = cursor.last_good if cursor else {}
         return self._parts.defaults.current.resolve(table, snapshot.metadata.configuration, last_good, status)

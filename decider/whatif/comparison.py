@@ -194,7 +194,8 @@ def without_ground(found: Recommendation) -> Recommendation:
 
 def _ways(policy: Policy) -> tuple[Callable[[Policy], list[Policy]], ...]:
     """Return functions from a policy to all that differ from it in one value; `policy` is the one in effect."""
-    targets = sorted({*TARGETS_BYTES, policy.target_bytes})
+    # One that is chosen for the table is not advised against.
+    targets = sorted({*(() if policy.fits_target else TARGETS_BYTES), policy.target_bytes})
     fan_ins = sorted({policy.fan_in, *(one for one in FAN_INS if policy.full_file_threshold * one > 1)})
     return (
         lambda best: [replace(best, target_bytes=target) for target in targets],

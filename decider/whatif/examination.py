@@ -56,6 +56,8 @@ NOT_REPLAYED = {
     "work_window": _AT_ONCE,
     "window_work": _AT_ONCE,
     "budget": _AT_ONCE,
+    "budget_work": _AT_ONCE,
+    "max_write_amplification": _AT_ONCE,
 }
 """Fields of a policy that change nothing in a replay, and why."""
 

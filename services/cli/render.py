@@ -132,6 +132,8 @@ def measured_runs(learned: Mapping[str, Any]) -> str:
 def budget_use(budget: dict[str, Any]) -> str:
     """Return what is used of a budget, and until when that counts."""
     used = "no prices in its currency, so nothing starts" if budget["used"] is None else f"{budget['used']:.3g} used"
+    if budget["scope"] == "amplification" and budget["used"] is None:
+        used = "rewritten, and nothing added"
     return f"{budget['budget']}: {used}, until {at(budget['renewed_at'])} UTC"
 
 

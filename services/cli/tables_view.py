@@ -239,8 +239,16 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "backlog": backlog_of(answer["amplification"]),
         "rewritten per byte added since": per_byte(answer["amplification"]),
         "work window": _window(answer["work_window"]),
+        **_target(answer["target"]),
         "budget": "; ".join(f"{one['scope']}: {budget_use(one)}" for one in answer["budgets"]) or "none",
     }
+
+
+def _target(target: dict[str, Any] | None) -> dict[str, str]:
+    if target is None:
+        return {}
+    newest = next((f", since {at(one['at'])} UTC: {one['reason']}" for one in reversed(target["changes"])), "")
+    return {"target file size": f"chosen: {size(target['bytes'])}{newest}"}
 
 
 def _window(window: dict[str, Any] | None) -> str:

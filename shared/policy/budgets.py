@@ -22,6 +22,12 @@ MAX_BUDGETS = 4
 PRICES_FIELD = "prices"
 """Name of the prices beside the scopes of budgets."""
 
+AMPLIFICATION_SCOPE, EXEMPTION_SCOPE = "amplification", "exempts"
+"""Beside the scopes of budgets: the limit of what is rewritten per byte added to a table, and what is exempt."""
+
+AMPLIFICATION_DAYS = 30
+"""Days of UTC, today included, whose bytes rewritten are limited by those added in them."""
+
 _AMOUNT = re.compile(
     r"(?P<number>\d{1,12}(?:\.\d{1,6})?)\s*(?P<unit>[A-Za-z-]+)\s*/\s*(?P<period>day|month)", re.IGNORECASE
 )
@@ -102,9 +108,13 @@ def encode_prices(prices: Prices | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """A budget and what is used of it, running jobs with the most that they may use; None: it has no prices."""
+    """A budget and what is used of its amount, running jobs with the most that they may use.
 
-    budget: Budget
+    used: None where nothing can be compared: a currency without prices, or a table to which nothing was added.
+    """
+
+    budget: str
+    amount: float
     used: float | None
     renewed_ms: int
 
@@ -113,9 +123,26 @@ def budget_uses(encoded: str, spent: str, prices: str, now_ms: int) -> tuple[Bud
     """Return the use of budgets as the queue holds them: the budgets of a scope, what it has spent, and the prices."""
     figures = [float(one) for one in spent.split(",")] if spent else []
     return tuple(
-        BudgetUse(one, _used(one, figures, prices, now_ms), one.renewed_ms(now_ms))
+        BudgetUse(str(one), float(one.amount), _used(one, figures, prices, now_ms), one.renewed_ms(now_ms))
         for one in parse_budgets(as_configured(encoded))
     )
+
+
+def amplification_use(limit: str, rewritten: str, ingested: str, now_ms: int) -> BudgetUse:
+    """Return bytes rewritten per byte added to a table in 30 days, of texts as the queue holds them, and the limit."""
+    today = now_ms // _DAY_MS
+    done, added = (_of_days(text, today - AMPLIFICATION_DAYS) for text in (rewritten, ingested))
+    used = done / added if added else None if done else 0.0
+    return BudgetUse(
+        f"{float(limit):g} bytes rewritten per byte added/{AMPLIFICATION_DAYS} days",
+        float(limit),
+        used,
+        (today + 1) * _DAY_MS,
+    )
+
+
+def _of_days(text: str, after: int) -> int:
+    return sum(int(count) for day, count in re.findall(r"(\d+),(\d+)", text) if int(day) > after)
 
 
 def _used(budget: Budget, figures: Sequence[float], prices: str, now_ms: int) -> float | None:

@@ -153,6 +153,11 @@ def size(text: str) -> int:
     return found
 
 
+def size_or_auto(text: str) -> int | None:
+    """Read the size of a file in bytes; `auto`, which is None, leaves it to Lakewright."""
+    return None if text.strip().lower() == "auto" else size(text)
+
+
 def job_size(text: str) -> int:
     """Read the bytes of one job."""
     found = parse_size(text)

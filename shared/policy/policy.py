@@ -51,6 +51,13 @@ class WindowWork(StrEnum):
     HEAVY = "heavy"
 
 
+class BudgetWork(StrEnum):
+    """Jobs that the limits of their table hold: all, or none of a partition with too many small files."""
+
+    ALL = "all"
+    UNCROWDED = "uncrowded"
+
+
 class DmlPolicy(StrEnum):
     """Treatment of partitions that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
 
@@ -117,7 +124,8 @@ class KeyScope(StrEnum):
     PARTITION = "partition"
 
 
-_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue", "work_window", "window_work", "budget")
+_BUDGETS = ("budget", "budget_work", "max_write_amplification")
+_LIMITS = ("weight", "max_concurrent_jobs", "quota", "queue", "work_window", "window_work", *_BUDGETS)
 QUEUEING = frozenset({"priority", "job_order", "read_weight", "max_job_wait_s", *_LIMITS})
 """Fields of a policy that bear on the queue alone, and not on what is counted or planned: a change of their values
 applies to jobs that are queued from then on, and to a table's limits at once."""
@@ -155,6 +163,8 @@ class Policy:
     work_window: str | None = None
     window_work: WindowWork = WindowWork.ALL
     budget: str | None = None
+    max_write_amplification: Fraction | None = None
+    budget_work: BudgetWork = BudgetWork.ALL
     dml_policy: DmlPolicy = DmlPolicy.DEFER
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO
@@ -191,6 +201,8 @@ class Policy:
     full_every_delete_files: int | None = None
     # Whether no one has set the fan-in (see `apply`), so that the levels may be fitted to the table's files.
     fits_levels: bool = True
+    # Whether the target is chosen for the table (see `decider.state.target_fit`); `target_bytes` is the one in force.
+    fits_target: bool = False
     traits: TableTraits = NO_TRAITS
     learned: LearnedValues = NOTHING_LEARNED
 
@@ -372,12 +384,15 @@ class PolicyLayer:
 def apply(base: Policy, *layers: PolicyLayer) -> Policy:
     """Return `base` with the values of the layers laid over it, the later ones winning.
 
-    A fan-in that anyone sets fixes the levels. Raises InvalidInput when values that are fine alone contradict each
-    other.
+    A fan-in that anyone sets fixes the levels, a target that is None leaves it to be chosen. Raises InvalidInput when
+    values that are fine alone contradict each other.
     """
     values: dict[str, Any] = {}
     for layer in layers:
         values.update(layer.values)
     if "fan_in" in values:
         values["fits_levels"] = False
+    if "target_bytes" in values:
+        values["fits_target"] = values["target_bytes"] is None
+        values["target_bytes"] = values["target_bytes"] or base.target_bytes
     return replace(base, **values) if values else base

@@ -9,6 +9,7 @@ from shared.policy import parsers as spelled
 from shared.policy.action_properties import ACTION_PROPERTIES
 from shared.policy.names import AMORO, PREFIX, QBEAST_SWITCH
 from shared.policy.policy import (
+    BudgetWork,
     ClusteringOrder,
     DmlPolicy,
     JobOrder,
@@ -31,9 +32,9 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "target-file-size",
-        spelled.size,
+        spelled.size_or_auto,
         "128 MiB",
-        "target size of data files",
+        "target size of data files, or auto: chosen by the size, additions and reads of the table",
         "bytes",
         {
             "delta.targetFileSize": spelled.size,
@@ -212,6 +213,21 @@ PROPERTIES: tuple[Property, ...] = (
         "none",
         "what the table's jobs may use, such as 2 core-hours/day or 20 USD/month; several are separated by semicolons; "
         "or none",
+    ),
+    Property(
+        "max-write-amplification",
+        spelled.share_or_off("0.01", "100"),
+        "off",
+        "bytes that jobs may rewrite in 30 days for each byte added in them, or off",
+        "ratio",
+    ),
+    Property(
+        "budget-applies-to",
+        spelled.choice(BudgetWork),
+        "all",
+        "which jobs wait for the table's budget and max-write-amplification: all, or uncrowded (all but a partition's "
+        "that has more than max-small-files small files)",
+        policy_field="budget_work",
     ),
     Property(
         "max-concurrent-jobs",

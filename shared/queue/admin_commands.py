@@ -6,7 +6,7 @@ None of it is a job's state: a table that is paused or at its limit is only abse
 from dataclasses import dataclass
 
 from shared.errors import InvalidInput
-from shared.policy.budgets import PRICES_FIELD
+from shared.policy.budgets import AMPLIFICATION_SCOPE, EXEMPTION_SCOPE, PRICES_FIELD
 from shared.queue import decode, keys
 from shared.queue.command import Command
 from shared.queue.limits import MAX_WINDOW_BYTES, require_bytes, require_name, require_range
@@ -108,6 +108,21 @@ def set_budget(queue: str, scope: Scope, name: str, budget: str) -> Command[None
         raise InvalidInput("a band has no budget", field="level", allowed="queue, tenant, table")
     require_bytes(budget, "budget", MAX_WINDOW_BYTES)
     return Command(ScriptName.BUDGET, _keys(queue), (f"{scope}|{name}", budget), decode.nothing)
+
+
+def set_amplification(queue: str, table: str, limit: str) -> Command[None]:
+    """Set how many bytes jobs may rewrite for each byte added to a table, a decimal number; empty for no limit."""
+    return _set_of_table(queue, AMPLIFICATION_SCOPE, table, limit)
+
+
+def set_exemption(queue: str, table: str, small_files: str) -> Command[None]:
+    """Exempt jobs of partitions with more small files from the limits of their table alone; empty: none."""
+    return _set_of_table(queue, EXEMPTION_SCOPE, table, small_files)
+
+
+def _set_of_table(queue: str, scope: str, table: str, value: str) -> Command[None]:
+    require_name(table, "table")
+    return Command(ScriptName.BUDGET, _keys(queue), (f"{scope}|{table}", value), decode.nothing)
 
 
 def set_prices(queue: str, prices: str) -> Command[None]:

@@ -194,7 +194,10 @@ def work_windows(queue: str) -> str:
 
 
 def budgets(queue: str) -> str:
-    """Hash: scope to its budget, as `encode_budgets` writes it, and `prices`; none is absent."""
+    """Hash: scope to its budget, as `encode_budgets` writes it, and `prices`; none is absent.
+
+    Also of a table the limit of its write amplification, and what is exempt from its limits (see budget.lua).
+    """
     return prefix(queue) + "budgets"
 
 
@@ -209,7 +212,7 @@ def budget_waits(queue: str) -> str:
 
 
 def rates(queue: str, table: str) -> str:
-    """Hash: kind and extent of jobs to what they used per byte on a table."""
+    """Hash: kind and extent of jobs to what they used per byte on a table; `rewritten`: bytes by day."""
     return f"{prefix(queue)}rates:{table}"
 
 

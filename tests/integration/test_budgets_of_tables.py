@@ -95,6 +95,32 @@ def test_budgets_of_a_tenant_and_of_the_queue_are_set_by_command_and_shown(
     assert refused.status_code == 422
 
 
+def test_a_table_waits_until_its_writers_have_added_as_much_as_its_amplification_needs(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = WrittenTable(tmp_path / "orders", days=["2026-01-01"])
+    table.append(9)
+    amplification = {"lakewright.max-write-amplification": "100"}
+    DeltaTable(str(table.path)).alter.set_table_properties(amplification, raise_if_not_exists=False)
+    name = decider.register(table.path)
+    assert claimed(decider) == 0
+    (job,) = decider.get("/v1/jobs?state=delayed")["jobs"]
+    assert job["waits_for"].startswith("max-write-amplification of its table, which grows with what writers add")
+    assert "it is too small for the job even then" in job["waits_for"]
+    (shown,) = decider.get(f"/v1/tables/{name}")["budgets"]
+    assert (shown["scope"], shown["budget"]) == ("amplification", "100 bytes rewritten per byte added/30 days")
+    assert (shown["used"], shown["used_ratio"]) == (0.0, 0.0)
+    assert decider.get("/v1/queue")["budgets"] == []
+
+    queue = decider.services.queue.executor
+    table.append(1, rows=200_000)
+    decider.sweep()
+    decider.run(queue.redis.zadd(keys.delayed(queue.name), {job["id"]: 0}))
+    assert claimed(decider) == 1
+    (shown,) = decider.get(f"/v1/tables/{name}")["budgets"]
+    assert shown["used"] > 0, "what the job may rewrite"
+
+
 def test_a_budget_that_cannot_be_read_leaves_the_last_good_one_in_force(decider: LiveDecider, tmp_path: Path) -> None:
     name, table = budgeted_table(decider, tmp_path, "3 core-hours/day")
     set_budget(table, "3 core-hours/week")

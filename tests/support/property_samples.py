@@ -5,6 +5,7 @@ from fractions import Fraction
 from shared.policy.policy import (
     GIB,
     MIB,
+    BudgetWork,
     ClusteringOrder,
     ClusterMode,
     DmlPolicy,
@@ -66,6 +67,9 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.window-applies-to", "heavy", "window_work", WindowWork.HEAVY),
     ("lakewright.budget", "2 core-hours/day", "budget", "2 core-hours/day"),
     ("lakewright.budget", "none", "budget", None),
+    ("lakewright.max-write-amplification", "2.0", "max_write_amplification", Fraction(2)),
+    ("lakewright.max-write-amplification", "off", "max_write_amplification", None),
+    ("lakewright.budget-applies-to", "uncrowded", "budget_work", BudgetWork.UNCROWDED),
     ("lakewright.max-concurrent-jobs", "3", "max_concurrent_jobs", 3),
     ("lakewright.max-concurrent-jobs", "off", "max_concurrent_jobs", None),
     ("lakewright.quota", "0.1", "quota", Fraction(1, 10)),

@@ -18,6 +18,7 @@ from decider.store.stored_values import json_object, moment
 from decider.web.base_model import ResponseModel
 from decider.web.errors import not_found
 from shared.partitions import partition_label
+from shared.policy.budgets import AMPLIFICATION_SCOPE
 from shared.prices import Prices
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
 from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome, Scope
@@ -325,6 +326,12 @@ def _waits_for(holder: str) -> str:
         return "its table's work window" if holder else ""
     scope, _, name = holder.lstrip("!?").partition("|")
     budget = f"the budget of tenant {name}" if scope == Scope.TENANT else f"the budget of its {scope}"
+    if scope == AMPLIFICATION_SCOPE:
+        grows = (
+            "max-write-amplification of its table, which grows with what writers add, expected at their present pace"
+        )
+        too_small = "; it is too small for the job even then: raise it, or lower max-bytes-per-job"
+        return grows + (too_small if holder.startswith("!") else "")
     if holder.startswith("!"):
         return f"{budget}, which is too small for it even when nothing is used: raise it, or lower max-bytes-per-job"
     if holder.startswith("?"):

@@ -28,6 +28,7 @@ from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.state.contention import ALL_PARTITIONS, WriteContention
 from decider.state.effective_policy import LogStatus
+from decider.state.target_fit import NO_TARGET, TargetFit
 from decider.store.registry.table_query import TableCondition
 from decider.store.stored_values import moment
 from decider.store.tables.table_state import TableState
@@ -112,6 +113,24 @@ class WorkWindowView(ResponseModel):
     changes_at: Moment = Field(description="When it closes, or opens if it is closed; null if that is not known.")
 
 
+class TargetChangeView(ResponseModel):
+    """A change of a target that is chosen for its table."""
+
+    at: Moment = Field(description="Time of the change.")
+    from_bytes: int = Field(description="Target before it, in bytes.")
+    to_bytes: int = Field(description="Target from then on, in bytes.")
+    reason: str = Field(description="What it was decided by.")
+    mean_file_bytes: int = Field(description="Mean size of the table's files at the change.")
+    judged_bytes: int | None = Field(description="The same at least a week later; null until then.")
+
+
+class TargetView(ResponseModel):
+    """The target file size of a table with `target-file-size=auto`."""
+
+    bytes: int = Field(description="Target in effect.")
+    changes: tuple[TargetChangeView, ...] = Field(description="Its newest changes, oldest first.")
+
+
 class TableStatus(TableView):
     """Status of a table."""
 
@@ -120,6 +139,7 @@ class TableStatus(TableView):
     paused: bool = Field(description="Whether jobs of the table are not dispatched.")
     work_window: WorkWindowView | None = Field(description="When its jobs may start; null for any time.")
     budgets: tuple[BudgetView, ...] = Field(description="What its jobs may use: its own, its tenant's, the queue's.")
+    target: TargetView | None = Field(description="Target file size, where it is chosen; null where it is set.")
     partitions: int = Field(description="Number of partitions with files.")
     eligible_partitions: int = Field(description="Number of partitions eligible for a rewrite.")
     layout: LayoutView = Field(description="File layout over all partitions.")
@@ -186,6 +206,7 @@ async def table_status(
         paused=await queue.admin.is_paused(Scope.TABLE, table.id),
         work_window=_window_view(await queue.admin.work_window(table.id), now_ms),
         budgets=budget_views(await queue.admin.budgets(table)),
+        target=_target_view(cursor.target_fit if cursor else NO_TARGET, in_force.policy),
         partitions=summary.partitions,
         eligible_partitions=summary.eligible,
         layout=layout_view(summary.total, in_force.policy.size_levels, summary.excess),
@@ -213,6 +234,23 @@ def _window_view(window: QueueWindow | None, now_ms: int) -> WorkWindowView | No
         is_open=window.is_open(now_ms),
         changes_at=moment(window.changes_ms(now_ms)),
     )
+
+
+def _target_view(fit: TargetFit, policy: Policy) -> TargetView | None:
+    if not policy.fits_target:
+        return None
+    changes = (
+        TargetChangeView(
+            at=moment(one.at_ms),
+            from_bytes=one.before_bytes,
+            to_bytes=one.after_bytes,
+            reason=str(one),
+            mean_file_bytes=one.basis.mean_file_bytes,
+            judged_bytes=one.judged_bytes or None,
+        )
+        for one in fit.changes
+    )
+    return TargetView(bytes=policy.target_bytes, changes=tuple(changes))
 
 
 async def _manual_run(table: TableId, tables: TableServices) -> ManualRun | None:

@@ -1,6 +1,7 @@
 """Routes of what-if: replay a table's history under other policies and rules; nothing is changed."""
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -302,11 +303,12 @@ async def what_if_table(
         history = await read_history(reader, max_commits=asked.max_commits)
         history = await with_ranges(reader, history, asked.sort_keys)
         state = await tables.states.state(table.id)
+        known = state.log_status if state else LogStatus()
         in_force = tables.defaults.current.resolve(
             table,
             history.metadata.configuration,
             state.last_good if state else {},
-            LogStatus(None, state is not None and state.is_stopped_by_qbeast, history.metadata.format),
+            replace(known, refusal=None, format=history.metadata.format, typical_file_bytes=0),
         )
         # Seconds of computation: in a thread, so that the event loop serves other requests.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)

@@ -14,7 +14,14 @@ from decider.store.redis.redis_errors import translate_redis_errors, translating
 from decider.store.registry.operator_settings import OperatorSettings
 from decider.store.stored_values import milliseconds
 from decider.store.urgent_jobs import UrgentJobs
-from shared.policy.budgets import PRICES_FIELD, BudgetUse, budget_uses, encode_budgets
+from shared.policy.budgets import (
+    AMPLIFICATION_SCOPE,
+    PRICES_FIELD,
+    BudgetUse,
+    amplification_use,
+    budget_uses,
+    encode_budgets,
+)
 from shared.policy.work_windows import QueueWindow
 from shared.queue import admin_commands, audit, commands, keys, queries
 from shared.queue.admin_commands import Preempted, Preemption, SlotLimit, SlotQuota
@@ -218,20 +225,35 @@ class QueueAdmin:
     async def budgets(self, table: TableRef | None = None) -> dict[str, tuple[BudgetUse, ...]]:
         """Return budgets and their use by `<scope>|<name>`: of a table, its tenant and the queue, or of all tenants."""
         redis, held = self._queue.redis, keys.budgets(self._name)
+        amplification: dict[str, tuple[BudgetUse, ...]] = {}
         if table is None:
-            names = [name for one in await redis.hkeys(held) if not (name := text(one)).startswith(f"{Scope.TABLE}|")]
+            shown = (f"{Scope.TENANT}|", f"{Scope.QUEUE}|")
+            names = [name for one in await redis.hkeys(held) if (name := text(one)).startswith(shown)]
         else:
             names = [f"{Scope.TABLE}|{table.id}", f"{Scope.TENANT}|{table.tenant}", f"{Scope.QUEUE}|"]
+            amplification = await self._amplification(table.id)
         async with redis.pipeline(transaction=False) as pipe:
             pipe.hmget(held, PRICES_FIELD, *names)
             pipe.hmget(keys.spent(self._name), PRICES_FIELD, *names)
             pipe.time()
             (prices, *found), (_, *spent), clock = await pipe.execute()
-        return {
+        return amplification | {
             name: budget_uses(text(budget), text(used or b""), text(prices or b""), milliseconds(clock))
             for name, budget, used in zip(names, found, spent, strict=True)
-            if budget and name != PRICES_FIELD
+            if budget
         }
+
+    async def _amplification(self, table: TableId) -> dict[str, tuple[BudgetUse, ...]]:
+        name = f"{AMPLIFICATION_SCOPE}|{table}"
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            pipe.hget(keys.budgets(self._name), name)
+            pipe.hget(keys.rates(self._name, table), "rewritten")
+            pipe.hget(keys.table_state(self._name, table), "ingested")
+            pipe.time()
+            limit, *days, clock = await pipe.execute()
+        rewritten, ingested = (text(one or b"") for one in days)
+        found = amplification_use(text(limit or b"0"), rewritten, ingested, milliseconds(clock))
+        return {name: (found,)} if limit else {}
 
     async def set_budget(self, scope: Scope, name: str, budget: str) -> None:
         """Set what the jobs of a queue, tenant or table may use; empty lifts it. Raises ValueError for another text."""

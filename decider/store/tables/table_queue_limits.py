@@ -12,7 +12,7 @@ from decider.store.redis.redis_errors import translate_redis_errors
 from decider.store.redis.watched_transaction import watched_transaction
 from decider.store.stored_values import milliseconds
 from shared.policy.budgets import encode_budgets
-from shared.policy.policy import Policy
+from shared.policy.policy import BudgetWork, Policy
 from shared.policy.work_windows import HeldWork
 from shared.queue import admin_commands, keys
 from shared.queue.admin_commands import SlotLimit, SlotQuota
@@ -22,6 +22,8 @@ from shared.table import TableId
 
 DEFAULT_POLICY = Policy()
 
+_LIMITS = ("weight", "limit", "window", "budget", "amplification", "exempts")
+
 MOVING = "?"
 """Begins the limits of a state that are announced and may be set in part: no policy has such ones."""
 
@@ -30,7 +32,7 @@ LEAST_WEIGHT, GREATEST_WEIGHT = Fraction(1, 100), Fraction(100)
 
 
 def queue_limits_of(in_force: EffectivePolicy) -> str:
-    """Return the queue limits of a policy, as `weight|limit`, with window and budget if it has them; empty if none.
+    """Return the queue limits of a policy, as `weight|limit`, then those of `_LIMITS` that it has; empty if none.
 
     A quota is a weight, too, unless a weight was set: where quotas promise more than there is, each table of a tenant
     gets the same part of its own.
@@ -44,8 +46,19 @@ def queue_limits_of(in_force: EffectivePolicy) -> str:
     if policy.max_concurrent_jobs is not None:
         limit = str(policy.max_concurrent_jobs)
     window = HeldWork(policy.window_work, policy.work_window).as_limit if policy.work_window is not None else ""
-    found = (weight, limit, window, policy.budget or "")
-    return "|".join(found[: 4 if policy.budget else 3 if window else 2]) if any(found) else ""
+    amplification = "" if policy.max_write_amplification is None else repr(float(policy.max_write_amplification))
+    is_exempt = policy.budget_work is BudgetWork.UNCROWDED and (policy.budget or amplification)
+    found = [
+        weight,
+        limit,
+        window,
+        policy.budget or "",
+        amplification,
+        str(policy.max_small_files) if is_exempt else "",
+    ]
+    while found and not found[-1]:
+        found.pop()
+    return "|".join(found) + "|" * (len(found) == 1)
 
 
 @translate_redis_errors
@@ -54,7 +67,7 @@ async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: 
 
     Which of them a property sets is stored before they are set, and deleted after they are removed.
     """
-    values = dict(zip(("weight", "limit", "window", "budget"), limits.split("|"), strict=False))
+    values = dict(zip(_LIMITS, limits.split("|"), strict=False))
     asked = {name for name, value in values.items() if value}
     weight, limit, window = (values.get(name, "") for name in ("weight", "limit", "window"))
     ours = set(text(await queue.redis.hget(keys.owned_queue_limits(queue.name), table) or b"").split())
@@ -73,6 +86,10 @@ async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: 
     if "budget" in asked | ours:
         budget = encode_budgets(values.get("budget", ""))
         await queue.run(admin_commands.set_budget(queue.name, Scope.TABLE, table, budget))
+    if "amplification" in asked | ours:
+        await queue.run(admin_commands.set_amplification(queue.name, table, values.get("amplification", "")))
+    if "exempts" in asked | ours:
+        await queue.run(admin_commands.set_exemption(queue.name, table, values.get("exempts", "")))
     if ours - asked:
         await _record_owned(queue, table, asked)
 

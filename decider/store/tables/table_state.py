@@ -15,9 +15,11 @@ from decider.state.commit_counts import NO_COMMITS, CommitCounts
 from decider.state.commit_pace import UNKNOWN_PACE, CommitPace
 from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
+from decider.state.ingested_bytes import IngestedDays
 from decider.state.level_fit import NOT_FITTED, LevelFit
 from decider.state.refused_partitions import NO_REFUSALS, RefusedPartitions
 from decider.state.table_summary import NOTHING_COUNTED, TableSummary
+from decider.state.target_fit import NO_TARGET, TargetFit
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.stored_values import milliseconds
@@ -58,7 +60,9 @@ class TableState:
     unset. `refusal` is why the table must not be rewritten at this version, by the rule of its format; None if it may
     be. `summary`: sums over the partitions. `removals`: what was removed and not vacuumed yet. `commit_counts`: commits
     by partition, where the policy counts them. `key_runs`: which rows were added and compared, where the table has a
-    key. `level_fit`: the size of new files that the partitions' levels are fitted to. `file_counts`: versions at which
+    key. `level_fit`: the size of new files that the partitions' levels are fitted to. `ingested`: bytes
+    that writers added by day, which the queue's scripts read. `target_fit`: the target that was chosen, if one may be.
+    `file_counts`: versions at which
     checkpoints may lie, each with the number of live files that the state counted there. `clustered`: files of a
     clustered table, `cells`: of one in cells; None for any other. `pace`: how often writers commit. `together_ms`: when
     the merges that wait for each other are ready. `release`: of the decider that wrote it; another one tries refused
@@ -84,6 +88,8 @@ class TableState:
     commit_counts: CommitCounts = NO_COMMITS
     key_runs: KeyRuns = NO_KEY_RUNS
     level_fit: LevelFit = NOT_FITTED
+    ingested: IngestedDays = ()
+    target_fit: TargetFit = NO_TARGET
     pace: CommitPace = UNKNOWN_PACE
     together_ms: int = 0
     file_counts: tuple[tuple[int, int], ...] = ()
@@ -124,7 +130,9 @@ class TableState:
     def log_status(self) -> LogStatus:
         """Inputs to the policy from the log beyond the properties."""
         fitted_bytes = self.level_fit.typical_file_bytes
-        return LogStatus(self.refusal, self.is_stopped_by_qbeast, self.metadata.format, fitted_bytes)
+        return LogStatus(
+            *(self.refusal, self.is_stopped_by_qbeast, self.metadata.format, fitted_bytes, self.target_fit.target_bytes)
+        )
 
 
 @dataclass(frozen=True, slots=True)

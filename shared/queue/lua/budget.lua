@@ -4,7 +4,7 @@
   while there is a budget.
 
   KEYS[1]  prefix of the queue
-  ARGV[1]  scope, such as `tenant|sales`, or `prices`
+  ARGV[1]  scope, such as `tenant|sales` or `amplification|orders`, or `prices`
   ARGV[2]  budget or prices, "" for none
 
   Output: 1

@@ -141,10 +141,11 @@ local function serve()
   if is_full(limit_of(set[5]), 'table', tbl.name) then return pass(leaf, tbl) end
   local key = flow_key(band.name, tenant.name, tbl.name)
   local id, rank = head_of(key)
-  local job = id and call('HMGET', job_key(id), 'cost', 'first_ms', 'prio', 'kind', 'extent', 'any_time')
+  local job = id and call('HMGET', job_key(id), 'cost', 'first_ms', 'prio', 'kind', 'extent', 'any_time', 'partition')
   if not id or not job[1] then return pass(leaf, tbl) end
   pop(key)
-  local asked = {table = tbl.name, tenant = tenant.name, cost = job[1], kind = job[4], extent = job[5] or '0', any_time = job[6]}
+  local asked = {table = tbl.name, tenant = tenant.name, cost = job[1], kind = job[4], extent = job[5] or '0', any_time = job[6],
+    partition = job[7]}
   if start_of(asked) then
     local has_more, next_rank = head_of(key)
     if not has_more then return pass(leaf, tbl) end

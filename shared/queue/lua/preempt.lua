@@ -36,9 +36,9 @@ local function add_waiting(waiting, flow, tbl)
     if #waiting == WAITING or examined == JOBS then return end
     examined = examined + 1
     local found = call('HMGET', job_key(ids[i]), 'first_ms', 'ready_ms', 'revoked', 'kind', 'extent', 'any_time', 'tenant',
-      'cost')
+      'cost', 'partition')
     local job = {table = tbl, kind = found[4], extent = found[5] or '0', any_time = found[6], tenant = found[7],
-      cost = found[8] or '0'}
+      cost = found[8] or '0', partition = found[9]}
     -- A debounce or a back-off is no wait for a slot.
     local waits_since = math.max(number(found[1]), number(found[2]))
     local may_preempt = not start_of(job) and not is_served(found[3])

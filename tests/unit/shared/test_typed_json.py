@@ -15,6 +15,7 @@ from decider.state.commit_pace import CommitPace
 from decider.state.contention import ActivityWindow, WriteContention
 from decider.state.level_fit import AppendedFiles, AppendedSizes, LevelFit
 from decider.state.table_summary import TableSummary
+from decider.state.target_fit import TargetBasis, TargetChange, TargetFit
 from decider.store.registry.discovery_lease import DiscoveryProgress, DiscoveryState
 from decider.store.registry.manual_runs import ManualRunRecord
 from decider.store.registry.rejected_events import RejectedEvent
@@ -81,6 +82,8 @@ STATE = TableState(
     *(Refusal(RefusalCode.QBEAST, "s", "r", "a", ("cluster",)), TableSummary(1, 2, 3, 2**70, 4, False, 5)),
     *(SIGNALS.removals, CommitCounts({PartitionKey("{}"): 2}), SIGNALS.key_runs),
     LevelFit(5, 6, Fraction(1, 7), AppendedSizes((AppendedFiles(1, 2), AppendedFiles(3, 4)))),
+    ((20_000, 7),),
+    TargetFit(7, (TargetChange(8, 9, 10, TargetBasis(11, 12, 13, 14), 15),)),
     *(CommitPace(7, 8, 5), 9, ((10, 2), (20, 3)), SIGNALS.clustered, SIGNALS.cells, "0.0.1"),
 )
 

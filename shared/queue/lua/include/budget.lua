@@ -2,9 +2,12 @@
 -- that it is predicted to use fits into all of them; that is reserved, and replaced by what its worker reports. A run that
 -- reports nothing, because its actor died, keeps its reservation. All belongs to the period in which the run began.
 -- BUDGETS: scope to `limit/period/weights;..|as configured`, and `prices` to `currency/weights`. A budget limits the sum of the
--- five figures of a usage times their weights, or times the prices if it names a currency instead.
+-- five figures of a usage times their weights, or times the prices if it names a currency instead. `amplification|TABLE` is the
+-- limit of what is rewritten per byte added; `exempts|TABLE` the number of small files of a partition beyond which its jobs
+-- exceed what limits the table alone.
 -- SPENT: scope to day and month, numbered from 1970 and from year 0, and five figures for each of them.
 -- include: config
+-- include: amplification
 local budget_opens, reserve, reconcile_budgets, learn_usage, read_usage
 do
   local FIGURES = {usage_core_ms = 1, usage_bytes_read = 2, usage_bytes_written = 3, usage_reads = 4, usage_writes = 5}
@@ -24,6 +27,7 @@ do
     {letter = 'n', of = function(job) return 'tenant|' .. job.tenant end},
     {letter = 'q', of = function() return 'queue|' end},
   }
+  local AMPLIFICATION = {letter = 'a', of = function(job) return 'amplification|' .. job.table end}
 
   -- What this call knows to be spent, by scope; and whether there is any budget.
   local spent, has_any
@@ -115,6 +119,16 @@ do
     end
   end
 
+  -- Whether the partition of a job has more small files than its table's limits hold for. The state of a partition begins with
+  -- six numbers, and the small files of six levels.
+  local function is_exempt(job, most)
+    if not most then return false end
+    local state, small = call('HGET', partitions_key(job.table), job.partition or ''), 0
+    local counts = state and {state:match('^' .. ('%d+,'):rep(6) .. ('(%d+),'):rep(6))} or {}
+    for i = 1, #counts do small = small + tonumber(counts[i]) end
+    return small > tonumber(most)
+  end
+
   -- Returns when the job may start, and the scope whose budget holds it, nil if it may now; `!` before the scope: the whole
   -- budget is too small for it, `?`: its currency has no prices. The budgets that count its use become its `scopes`.
   function budget_opens(job)
@@ -122,22 +136,32 @@ do
     if has_any == nil then has_any = call('EXISTS', BUDGETS) == 1 end
     if not has_any then return nil end
     local opens, holder
-    local found = call('HMGET', BUDGETS, SCOPES[1].of(job), SCOPES[2].of(job), SCOPES[3].of(job), 'prices')
+    local found = call('HMGET', BUDGETS, SCOPES[1].of(job), SCOPES[2].of(job), SCOPES[3].of(job), AMPLIFICATION.of(job),
+      'exempts|' .. job.table, 'prices')
+    local function hold_until(ends, mark, scope)
+      local is_own = scope.letter == 't' or scope.letter == 'a'
+      if is_own and is_exempt(job, found[5]) then return end
+      if not opens or ends > opens then opens, holder = ends, mark .. scope.of(job) end
+    end
     for i = 1, #SCOPES do
       if found[i] then
-        local scope = SCOPES[i].of(job)
-        local one = spent_of(scope)
+        local one = spent_of(SCOPES[i].of(job))
         job.bound = job.bound or bound_of(job)
         job.scopes[#job.scopes + 1] = SCOPES[i]
-        each_limit(found[i], found[4], function(limit, period, weights)
+        each_limit(found[i], found[6], function(limit, period, weights)
           local needed = weights and weighted(job.bound, 1, weights) or math.huge
           local used = weights and weighted(one, PERIODS[period].first, weights) or 0
           if job.any_time == '1' or used + needed <= limit then return end
           local mark = not weights and '?' or needed > limit and '!' or ''
-          local ends = next_period_ms(period, one[PERIODS[period].at])
-          if not opens or ends > opens then opens, holder = ends, mark .. scope end
+          hold_until(next_period_ms(period, one[PERIODS[period].at]), mark, SCOPES[i])
         end)
       end
+    end
+    if found[4] then
+      job.bound = job.bound or bound_of(job)
+      job.scopes[#job.scopes + 1] = AMPLIFICATION
+      local ends, is_more = amplification_opens(job.table, tonumber(found[4]), rewrite_of(job.kind, job.bound))
+      if ends and job.any_time ~= '1' then hold_until(ends, is_more and '!' or '', AMPLIFICATION) end
     end
     return opens, holder
   end
@@ -145,14 +169,18 @@ do
   -- Reserves what a job that starts may use. `is_foreseen`: for this call alone.
   function reserve(job, is_foreseen)
     if #job.scopes == 0 then return end
-    local letters, periods = '', {0, 0}
+    local letters, periods = '', {math.floor(now_ms / DAY_MS), 0}
     for _, scope in ipairs(job.scopes) do
-      local one = spent_of(scope.of(job))
-      for _, period in pairs(PERIODS) do
-        add(one, period, job.bound, 1)
-        periods[period.at] = math.max(periods[period.at], one[period.at])
+      if scope == AMPLIFICATION then
+        add_rewritten(job.table, periods[1], rewrite_of(job.kind, job.bound), is_foreseen)
+      else
+        local one = spent_of(scope.of(job))
+        for _, period in pairs(PERIODS) do
+          add(one, period, job.bound, 1)
+          periods[period.at] = math.max(periods[period.at], one[period.at])
+        end
+        if not is_foreseen then call('HSET', SPENT, scope.of(job), joined(one)) end
       end
-      if not is_foreseen then call('HSET', SPENT, scope.of(job), joined(one)) end
       letters = letters .. scope.letter
     end
     job.reserved = joined(periods) .. ',' .. joined(job.bound) .. '|' .. letters
@@ -168,12 +196,21 @@ do
     return is_known and usage or nil
   end
 
-  -- Replaces the reservation of a run by its use, in the periods in which it began.
-  function reconcile_budgets(job, usage)
-    if not job.reserved or not usage then return end
+  -- Replaces the reservation of a run by its use, in the periods in which it began; what it rewrote counts for a known table
+  -- without a reservation, too, today.
+  function reconcile_budgets(job, usage, is_known)
+    if not usage then return end
+    local was_limited = job.reserved and job.reserved:find('a', 1, true)
+    if is_known and not was_limited then
+      add_rewritten(job.table, math.floor(now_ms / DAY_MS), rewrite_of(job.kind, usage))
+    end
+    if not job.reserved then return end
     local text, letters = job.reserved:match('^([^|]+)|(%a+)$')
     local reserved = numbers(text)
     local bound = {unpack(reserved, 3)}
+    if is_known and was_limited then
+      add_rewritten(job.table, reserved[1], rewrite_of(job.kind, usage) - rewrite_of(job.kind, bound))
+    end
     for _, scope in ipairs(SCOPES) do
       local name = scope.of(job)
       -- Without what is spent the budget was removed meanwhile.

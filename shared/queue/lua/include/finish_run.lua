@@ -20,13 +20,13 @@ local function finish_run(args, first)
   reconcile_charge(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
   local counters, at = tonumber(args[first + 10]), first + 11
   local usage = read_usage(args, at, counters)
-  reconcile_budgets(job, usage)
+  local is_known = call('EXISTS', table_state_key(job.table)) == 1
+  reconcile_budgets(job, usage, is_known)
   if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
   local outcome = end_run(id, job, run_result, seen_version)
   write_history(id, job, {run_result = run_result, outcome = outcome, worker = worker, cost = actual,
     result = args[first + 7], error = problem})
   -- A table that was unregistered during the run must get no new counters, because they would never be removed.
-  local is_known = call('EXISTS', table_state_key(job.table)) == 1
   count(is_known and job.table or nil, args, at, counters)
   if is_known then
     measure(job.table, args, at + 2 * counters, (#args - at + 1) / 2 - counters)

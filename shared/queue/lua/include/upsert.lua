@@ -5,7 +5,7 @@
 -- include: trace
 local REQUEST_ARGS = 16
 local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'precedence', 'payload', 'first_ms', 'extent',
-  'any_time', 'why', 'd_version'}
+  'any_time', 'why', 'd_version', 'holder'}
 
 -- Reads one request from the arguments first .. first + REQUEST_ARGS - 1.
 local function read_request(args, first)
@@ -82,6 +82,10 @@ local function merge_into_waiting(job, request)
   if changed then
     write_request(request.id, merged)
     call('HINCRBY', job_key(request.id), 'revision', 1)
+    -- A further commit may have added what the limit of amplification waits for: that shows when the job asks again.
+    if state == 'delayed' and job.why == 'budget' and job.holder:find('^!?amplification|') then
+      call('HSET', job_key(request.id), 'opens', call('ZSCORE', DELAYED, request.id))
+    end
   end
   if move then
     merged.table = job.table

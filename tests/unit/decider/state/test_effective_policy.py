@@ -282,6 +282,21 @@ def test_levels_are_fitted_to_the_size_that_the_state_has_learned_unless_anyone_
         assert (fixed.policy.size_levels, fixed.notes) == (DEFAULT.size_levels, ())
 
 
+def test_a_target_that_was_chosen_is_in_force_where_the_last_word_is_auto() -> None:
+    chosen, name = LogStatus(target_bytes=256 * MIB), "lakewright.target-file-size"
+    auto = PolicyDefaults(DEFAULT, {TABLE.tenant: {name: "auto"}})
+    found = auto.resolve(TABLE, {}, {}, chosen)
+    assert found.policy.target_bytes == found.policy.size_levels.target_bytes == 256 * MIB
+    assert found.notes == ("the target of 256 MiB is chosen; set target-file-size to a size to fix it",)
+    assert auto.resolve(TABLE, {}, {}, LogStatus()).policy.target_bytes == DEFAULT.target_bytes
+    for defaults, configuration, target in (
+        (auto, {name: "32mb"}, 32 * MIB),
+        (PolicyDefaults(DEFAULT), {}, DEFAULT.target_bytes),
+    ):
+        fixed = defaults.resolve(TABLE, configuration, {}, chosen)
+        assert (fixed.policy.target_bytes, fixed.notes) == (target, ())
+
+
 REMOVAL = {
     "primary-key": "id",
     "sequence-by": "ts",

@@ -100,6 +100,12 @@ def test_of_targets_that_cost_the_same_the_nearest_to_the_present_one_is_recomme
     assert "costs the same" in found.message
 
 
+def test_of_a_target_that_is_chosen_no_other_is_advised() -> None:
+    found = advice(stream(60, 4 * KIB), Policy(target_bytes=GIB, fits_target=True), CostModel(queries_per_hour=1_000))
+    assert {one.policy.target_bytes for one in found.tried} == {GIB}
+    assert "lakewright.target-file-size" not in found.properties
+
+
 def test_more_readers_never_ask_for_smaller_files() -> None:
     history, policy = stream(300), Policy()
     few, many = (advice(history, policy, CostModel(queries_per_hour=q)) for q in (0.05, 5_000))

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
-from services.cli.render import measured_runs, shown
+from services.cli.render import budget_use, measured_runs, shown
 from tests.unit.services.cli.test_every_call import documented
 
 
@@ -32,6 +32,28 @@ def test_one_run_and_one_file_are_in_the_singular() -> None:
         "predicted_files_removed": 2,
     }  # fmt: skip
     assert measured_runs(learned) == "over 1 run: read 1.0 KiB of 2.0 KiB predicted, removed 1 file of 2"
+
+
+@pytest.mark.parametrize(
+    ("scope", "used", "stated"),
+    [
+        ("table", 0.5, "2 x: 0.5 used, until 2027-12-31 00:00:00 UTC"),
+        ("tenant", None, "2 x: no prices in its currency, so nothing starts, until 2027-12-31 00:00:00 UTC"),
+        ("amplification", None, "2 x: rewritten, and nothing added, until 2027-12-31 00:00:00 UTC"),
+    ],
+)
+def test_a_budget_says_what_is_used_or_why_that_is_not_known(scope: str, used: float | None, stated: str) -> None:
+    assert budget_use({"scope": scope, "budget": "2 x", "used": used, "renewed_at": "2027-12-31T00:00:00Z"}) == stated
+
+
+def test_a_chosen_target_is_shown_with_its_newest_reason() -> None:
+    answer = documented("GET /v1/tables/{name}", 200).json()
+    change = {"at": "2027-12-31T00:00:00Z", "reason": "more reads"}
+    answer["target"] = {"bytes": 256 << 20, "changes": [change | {"reason": "before"}, change]}
+    stated = ran(answer, "tables", "show", "sales.orders").stdout
+    assert "chosen: 256.0 MiB, since 2027-12-31 00:00:00 UTC: more reads" in re.sub(r"[\s│]+", " ", stated)
+    answer["target"] = None
+    assert "chosen" not in ran(answer, "tables", "show", "sales.orders").stdout
 
 
 def test_the_queue_is_shown_by_the_names_of_tables() -> None:

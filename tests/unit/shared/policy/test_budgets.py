@@ -6,7 +6,15 @@ from fractions import Fraction
 
 import pytest
 
-from shared.policy.budgets import Budget, as_configured, budget_uses, encode_budgets, encode_prices, parse_budgets
+from shared.policy.budgets import (
+    Budget,
+    amplification_use,
+    as_configured,
+    budget_uses,
+    encode_budgets,
+    encode_prices,
+    parse_budgets,
+)
 from shared.policy.parsers import budgets
 from shared.prices import PRESETS, Prices
 from shared.usage import Usage
@@ -93,3 +101,21 @@ def test_a_month_is_renewed_in_the_next_one() -> None:
         encode_budgets("1 GiB/month"), "", "", round(datetime(2028, 2, 3, tzinfo=UTC).timestamp() * 1000)
     )
     assert datetime.fromtimestamp(found.renewed_ms / 1000, UTC) == datetime(2028, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("rewritten", "ingested", "used"),
+    [
+        (f"{TODAY - 30},90,{TODAY - 29},2,{TODAY},4", f"[[{TODAY - 30},90],[{TODAY - 29},1],[{TODAY},3]]", 1.5),
+        ("", f"[[{TODAY},3]]", 0.0),
+        ("", "[]", 0.0),
+        (f"{TODAY},4", "", None),
+    ],
+    ids=["thirty days", "nothing rewritten", "nothing at all", "nothing added"],
+)
+def test_write_amplification_is_shown_as_bytes_rewritten_per_byte_added(
+    rewritten: str, ingested: str, used: float | None
+) -> None:
+    found = amplification_use("2.0", rewritten, ingested, NOW_MS)
+    assert (found.budget, found.amount, found.used) == ("2 bytes rewritten per byte added/30 days", 2.0, used)
+    assert found.renewed_ms == (TODAY + 1) * 86_400_000

@@ -14,6 +14,7 @@ from shared.policy.policy import (
     KIB,
     MIB,
     QUEUEING,
+    BudgetWork,
     ClusteringOrder,
     ClusterMode,
     JobOrder,
@@ -340,6 +341,19 @@ def test_tables_whose_format_orders_their_files_are_left_alone_by_exact_rewrites
     assert Policy().with_traits(is_clustered=clustered, is_indexed=indexed).has_own_layout is (clustered or indexed)
 
 
+def test_a_target_that_is_left_to_be_chosen_is_the_one_below_until_then_and_one_that_is_set_wins() -> None:
+    auto = read_properties({"lakewright.target-file-size": " Auto ", "delta.targetFileSize": "9mb"})
+    fixed = read_properties({"lakewright.target-file-size": "64mb"})
+    service = apply(Policy(target_bytes=32 * MIB), auto)
+    assert (service.target_bytes, service.fits_target) == (32 * MIB, True)
+    for layers, target in (((auto, fixed), 64 * MIB), ((fixed,), 64 * MIB)):
+        found = apply(service, *layers)
+        assert (found.target_bytes, found.fits_target) == (target, False)
+    assert apply(service, PolicyLayer({"fan_in": 4})).fits_target
+    issue = read_properties({"delta.targetFileSize": "auto"}).issues[0]
+    assert issue.property == "delta.targetFileSize"
+
+
 def test_values_that_bear_on_the_queue_alone_are_no_part_of_the_version_of_a_state() -> None:
     plain = Policy()
     orders: dict[str, object] = {
@@ -350,7 +364,7 @@ def test_values_that_bear_on_the_queue_alone_are_no_part_of_the_version_of_a_sta
     orders |= {"max_job_wait_s": 60}
     limits = {"weight": Fraction(2), "max_concurrent_jobs": 1, "quota": Fraction(1, 2), "queue": "other"}
     limits |= {"work_window": "0:00-6:00 UTC", "window_work": WindowWork.HEAVY}
-    limits |= {"budget": "1 GiB/day"}
+    limits |= {"budget": "1 GiB/day", "budget_work": BudgetWork.UNCROWDED, "max_write_amplification": Fraction(2)}
     assert {*orders, *limits} == QUEUEING
     for name, value in {**orders, **limits}.items():
         changed = replace(plain, **{name: value})

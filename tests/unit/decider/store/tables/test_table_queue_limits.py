@@ -11,7 +11,7 @@ from decider.state.effective_policy import LogStatus, PolicyDefaults
 from decider.store.queue.occupancy import SlotOccupancy, quota_occupation
 from decider.store.tables.read_counts import DAY_MS, DAYS, HOUR_MS, SINCE, WEEK_MS, weekly_reads
 from decider.store.tables.table_queue_limits import queue_limits_of
-from shared.policy.policy import Policy
+from shared.policy.policy import BudgetWork, Policy
 from shared.queue.model import Scope
 from shared.table import TableId, TableRef
 
@@ -32,6 +32,10 @@ def limits_of(service: Policy, properties: Mapping[str, str] | None = None) -> s
         # The queue takes no weight below a hundredth, and none above a hundred.
         (Policy(quota=Fraction(1, 500)), "1/100|1/500"),
         (Policy(quota=Fraction(400)), "100|400"),
+        (Policy(budget="1 GiB/day"), "|||1 GiB/day"),
+        (Policy(max_write_amplification=Fraction(5, 2)), "||||2.5"),
+        (Policy(max_write_amplification=Fraction(2), budget_work=BudgetWork.UNCROWDED), "||||2.0|1000"),
+        (Policy(budget_work=BudgetWork.UNCROWDED), ""),
     ],
 )
 def test_a_quota_is_a_weight_too(policy: Policy, limits: str) -> None:
