@@ -84,7 +84,7 @@ class CellScatter:
         return json.dumps(hidden), json.dumps([column.path for column in self.columns])
 
     def _add(self, cuts: list[Any], route: Route, numbers: Mapping[int, int]) -> int:
-        """Add the cuts of a route, and return its way: the number of its first cut, or -1 - that of its output."""
+        """Add the cuts of a route, and return its way: the number of its first cut, or -1 less its output's."""
         if not isinstance(route, Fork):
             return -1 - numbers[id(route)]
         bound = self.stored[route.cut.column].bound(route.cut.at)
