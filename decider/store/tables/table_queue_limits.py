@@ -32,7 +32,7 @@ LEAST_WEIGHT, GREATEST_WEIGHT = Fraction(1, 100), Fraction(100)
 
 
 def queue_limits_of(in_force: EffectivePolicy) -> str:
-    """Return the queue limits of a policy, as `weight|limit`, then those of `_LIMITS` that it has; empty if none.
+    """Return the queue limits of a policy, as `weight|limit`, then what it has of `_LIMITS`; empty if none.
 
     A quota is a weight, too, unless a weight was set: where quotas promise more than there is, each table of a tenant
     gets the same part of its own.
