@@ -89,12 +89,14 @@ SUITE.care := --long care --timeout=0 -q -s tests/care
 BEFORE.care := tests.support.go_programs minio
 SUITE.properties := -n 2 --timeout=0 tests/property
 ENV.properties := LAKEWRIGHT_HYPOTHESIS_PROFILE=nightly
-SUITE.promises := -n 2 --timeout=0 tests/property/test_window_traces.py tests/contract/test_queue_windows.py \
+SUITE.promises := -n 2 --dist loadgroup --long contracts --timeout=0 tests/property/test_window_traces.py tests/contract/test_queue_windows.py \
 	tests/property/test_budget_traces.py tests/contract/test_queue_budgets.py tests/integration/test_budgets_of_tables.py \
 	tests/unit/shared/policy/test_budgets.py \
 	tests/integration/test_work_windows_of_tables.py tests/unit/shared/policy/test_work_windows.py \
 	tests/unit/shared/test_prices.py tests/unit/services/cli/test_mcp_tools.py tests/integration/test_mcp.py \
-	tests/contract/test_queue_capacity.py tests/integration/test_background_load.py tests/unit/services/test_machine_load.py
+	tests/contract/test_queue_capacity.py tests/integration/test_background_load.py tests/unit/services/test_machine_load.py \
+	tests/unit/shared/policy/test_row_expiry.py tests/unit/actor/formats/delta/test_expire.py \
+	tests/contract/test_row_expiry_on_delta.py tests/unit/actor/proofread/test_over_rows.py
 ENV.promises = LAKEWRIGHT_PROMISE_TRACES=$(or $(EXAMPLES),1000)
 SUITE.proofread := --timeout=0 -q -s tests/property/test_proofreading.py
 ENV.proofread = LAKEWRIGHT_PROOFREAD_EXAMPLES=$(or $(EXAMPLES),1000) LAKEWRIGHT_PROOFREAD_SEED=$(or $(SEED),1)

@@ -1,7 +1,10 @@
-"""Why a decided job on a table as a whole is not wanted any more: one rule for all kinds and formats."""
+"""The newest properties of a table and a decided job: whether they still want it, by one rule for all formats."""
 
 from actor.ports import TableJob
-from shared.policy.properties import is_switched_off, policy_digest
+from shared.errors import InvalidInput
+from shared.policy.policy import Policy, apply
+from shared.policy.properties import is_switched_off, policy_digest, read_properties
+from shared.policy.row_expiry import RowExpiry, parse_row_expiry
 from shared.table import TableMetadata
 
 SWITCHED_OFF = "the table's properties switch it off"
@@ -15,3 +18,19 @@ def reason_not_wanted(job: TableJob, metadata: TableMetadata) -> str:
     if job.policy_digest and policy_digest(metadata.configuration) != job.policy_digest:
         return "the table's properties changed since the decision, which is made again"
     return ""
+
+
+def own_expiry(job: TableJob, metadata: TableMetadata) -> RowExpiry | None:
+    """Return by what age a table's own newest properties want rows deleted, None if they do not want what was decided.
+
+    Whatever the job was decided by, no row is deleted that the table itself does not name.
+    """
+    layer = read_properties(metadata.configuration)
+    text = layer.values.get("delete_rows_after")
+    if text is None or text != job.policy.delete_rows_after or any(issue.is_blocking for issue in layer.issues):
+        return None
+    try:
+        apply(Policy(), layer)
+    except InvalidInput:
+        return None
+    return parse_row_expiry(text)

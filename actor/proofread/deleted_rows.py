@@ -10,7 +10,7 @@ from itertools import islice
 import duckdb
 
 from actor.proofread.file_fields import FileField, read_schemas, require_positions
-from actor.proofread.hashing import column_hash
+from actor.proofread.hashing import column_hash, column_value, type_of
 from actor.proofread.locations import SPELLED_AS_PLACE, place_of, readable
 from actor.proofread.matching import match
 from actor.proofread.model import (
@@ -109,10 +109,27 @@ def _insert_others(
         connection.execute(insert, [json.loads(deletes.text)])
 
 
+def _insert_over(
+    connection: duckdb.DuckDBPyConnection, group: Rewritten, deletes: Deletes, files: Iterable[ProofFile]
+) -> None:
+    """Insert the positions of rows with a lesser value of a column; null is not less."""
+    name, bound = json.loads(deletes.text)
+    column = next(one for one in group.columns if one.name == name)
+    for schema in read_schemas(connection, [readable(file.path) for file in files]):
+        require_positions(schema.fields)
+        (found,) = match((column,), schema.fields, group.found_by)
+        connection.execute(
+            f"INSERT INTO {DEAD} SELECT filename, file_row_number FROM "
+            f"{read_parquet(schema.paths, with_positions=True)} "
+            f"WHERE {column_value(found)} < {literal(bound)}::{type_of(column.kind)}"
+        )
+
+
 _INSERTED_BY = {
     DeleteForm.POSITIONS: _insert_positions,
     DeleteForm.EQUALITY: _insert_keys,
     DeleteForm.OTHERS: _insert_others,
+    DeleteForm.OVER: _insert_over,
 }
 
 

@@ -56,6 +56,7 @@ class DeleteForm(StrEnum):
     POSITIONS = "positions"  # A Parquet file of Iceberg with paths and positions.
     EQUALITY = "equality"  # A Parquet file of Iceberg with values of the fields `key_ids`.
     OTHERS = "others"  # All rows but those at the positions of `text`, a JSON array.
+    OVER = "over"  # Rows with a lesser value of a column; `text` is a JSON array of its name and of the bound.
     OLDER = "older"  # Rows for which `Rewritten.newest` finds a newer one.
 
 

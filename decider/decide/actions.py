@@ -8,6 +8,7 @@ from decider.decide.checkpoint import CHECKPOINT_ACTION
 from decider.decide.cluster import CLUSTER_ACTION
 from decider.decide.compaction import COMPACTION
 from decider.decide.deduplicate import DEDUPLICATE_ACTION
+from decider.decide.expire import EXPIRE_ACTION
 from decider.decide.index import INDEX_ACTION
 from decider.decide.rewrite_manifests import REWRITE_MANIFESTS_ACTION
 from decider.decide.set_properties import SET_PROPERTIES_ACTION
@@ -88,6 +89,7 @@ ACTIONS = ActionRegistry(
         VACUUM_ACTION,
         CHECKPOINT_ACTION,
         DEDUPLICATE_ACTION,
+        EXPIRE_ACTION,
         CLUSTER_ACTION,
         INDEX_ACTION,
         REWRITE_MANIFESTS_ACTION,

@@ -4,10 +4,8 @@ Which rows these are is the actor's to find, in the data. From the commits the d
 since all rows were compared last.
 """
 
-from fractions import Fraction
-
-from decider.decide.decision import Prediction, TableSignals
-from decider.decide.table_action import TableProposal
+from decider.decide.decision import TableSignals
+from decider.decide.table_action import AT_LEAST_ONE, TableProposal
 from shared.jobs.options import DeduplicateOptions
 from shared.jobs.payload import DEDUPLICATE
 from shared.layout.eligibility import DecisionReason
@@ -40,21 +38,23 @@ class DeduplicateAction:
 
     def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:
         """Propose a removal where rows were added, if the last one is long enough ago."""
-        runs = signals.key_runs
-        if not runs.is_pending:
+        due_ms = signals.key_runs.due_ms(policy.deduplicate_every_s)
+        if due_ms is None:
             return TableProposal(DeduplicateReason.NO_ROWS_ADDED)
-        if runs.compared_ms and at_ms < runs.compared_ms + policy.deduplicate_every_s * 1000:
+        if at_ms < due_ms:
             return TableProposal(DeduplicateReason.COMPARED_RECENTLY)
         # How many rows are removed is in the data alone.
-        options = DeduplicateOptions(runs.compared_version).encode()
-        return TableProposal(DeduplicateReason.ROWS_ADDED, Prediction(0, 0, 0, Fraction(1), 0, 0), options)
+        options = DeduplicateOptions(signals.key_runs.compared_version).encode()
+        return TableProposal(DeduplicateReason.ROWS_ADDED, AT_LEAST_ONE, options)
 
     def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:  # noqa: ARG002 - the protocol's
         """Evaluate as soon as rows were added and `deduplicate-every` has passed since the last removal."""
-        runs = signals.key_runs
-        if not runs.is_pending:
-            return 0, TimerChange.STOP
-        return runs.compared_ms + policy.deduplicate_every_s * 1000 if runs.compared_ms else 0, TimerChange.SET
+        return timer_at(signals.key_runs.due_ms(policy.deduplicate_every_s))
+
+
+def timer_at(due_ms: int | None) -> tuple[int, TimerChange]:
+    """Return the change of a timer after which a removal is evaluated when it is due; None: never."""
+    return (0, TimerChange.STOP) if due_ms is None else (due_ms, TimerChange.SET)
 
 
 DEDUPLICATE_ACTION = DeduplicateAction()

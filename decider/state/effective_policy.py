@@ -60,8 +60,11 @@ class PolicyOrigin:
     name: str = ""
 
 
-ROW_REMOVAL = frozenset({"primary_key", "sequence_by", "delete_marker", "key_scope"})
+ROW_REMOVAL = frozenset({"primary_key", "sequence_by", "delete_marker", "key_scope", "delete_rows_after"})
 """Fields that decide which rows are removed."""
+
+_REMOVES = frozenset({"primary_key", "delete_rows_after"})
+"""Fields that switch the removal of rows on."""
 
 OWNERS_ONLY = (
     "it decides which rows are removed, so only the table's owner may set it, as a property of the table itself "
@@ -284,11 +287,11 @@ _NOTHING_READ: _Read = (PolicySource.TABLE, PolicyLayer())
 def _read(source: PolicySource, layers_read: Mapping[str, str], own: _Read = _NOTHING_READ) -> _Read:
     """Read the properties of a source; of others than the owner without what decides which rows are removed.
 
-    own: the table's own ones. Its filter excludes partitions from the removal of rows, too, so it stays where it has
-    a key.
+    own: the table's own ones. Its filter excludes partitions from the removal of rows, too, so it stays where rows are
+    removed.
     """
     layer = read_properties(layers_read)
-    owners = ROW_REMOVAL | ({"filter"} if {"primary_key", "filter"} <= own[1].values.keys() else set())
+    owners = ROW_REMOVAL | ({"filter"} & own[1].values.keys() if _REMOVES & own[1].values.keys() else set())
     if source is PolicySource.TABLE or not owners & layer.values.keys():
         return source, layer
     names = sorted(layer.property_names[one] for one in owners & layer.values.keys())

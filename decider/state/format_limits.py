@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from shared.errors import InvalidInput
 from shared.formats.support import FormatSupport
-from shared.jobs.payload import CHECKPOINT, DEDUPLICATE, VACUUM
+from shared.jobs.payload import CHECKPOINT, DEDUPLICATE, EXPIRE, VACUUM
 from shared.policy.policy import ClusteringOrder, Policy
 
 
@@ -32,8 +32,15 @@ def limited_to(support: FormatSupport, allowed_kinds: Sequence[str], what: str) 
     what: such tables, as `clustered`.
     """
     kinds = tuple(filter(support.runs, allowed_kinds))
-    instead = {**support.instead, DEDUPLICATE: "use MERGE INTO in the table's own engine"}
-    return replace(support, title=f"{what} {support.title}", job_kinds=kinds, orders_rows=False, instead=instead)
+    by_hand = {DEDUPLICATE: "MERGE INTO", EXPIRE: "DELETE FROM"}
+    instead = {kind: f"use {statement} in the table's own engine" for kind, statement in by_hand.items()}
+    return replace(
+        support,
+        title=f"{what} {support.title}",
+        job_kinds=kinds,
+        orders_rows=False,
+        instead={**support.instead, **instead},
+    )
 
 
 def _longer_retention_s(policy: Policy, support: FormatSupport, configuration: Mapping[str, str]) -> int:
@@ -83,6 +90,7 @@ def _ignored_jobs(policy: Policy, support: FormatSupport) -> Iterator[str]:
         VACUUM: ("vacuum", policy.vacuum),
         CHECKPOINT: ("checkpoint-every", policy.checkpoint_every is not None),
         DEDUPLICATE: ("primary-key", policy.has_key),
+        EXPIRE: ("delete-rows-after", policy.delete_rows_after is not None),
     }
     if policy.rewrite_manifests_at is not None and not support.has_manifests:
         yield f"rewrite-manifests-at has no effect on {support.title} tables: they have no manifests"

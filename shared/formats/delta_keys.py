@@ -31,6 +31,13 @@ class KeyProblem:
     message: str
 
 
+def append_only_problem(metadata: TableMetadata) -> KeyProblem | None:
+    """Return the problem of a table whose owner forbids to remove rows, None for any other."""
+    if metadata.configuration.get(APPEND_ONLY, "false").lower() != "true":
+        return None
+    return KeyProblem(APPEND_ONLY, f"the table has {APPEND_ONLY} = true, which forbids to remove rows")
+
+
 def find_problem(
     rule: KeyRule, metadata: TableMetadata, fields: Iterable[Mapping[str, Any]] | None = None
 ) -> KeyProblem | None:
@@ -38,8 +45,8 @@ def find_problem(
 
     fields: of the table's schema; None where only its metadata is known, so that columns are not checked.
     """
-    if metadata.configuration.get(APPEND_ONLY, "false").lower() == "true":
-        return KeyProblem(APPEND_ONLY, f"the table has {APPEND_ONLY} = true, which forbids to remove rows")
+    if (forbidden := append_only_problem(metadata)) is not None:
+        return forbidden
     keys = {name.lower() for name in rule.keys}
     loose = [column.name for column in metadata.partition_columns if column.name.lower() not in keys]
     if loose and rule.scope is KeyScope.TABLE:

@@ -48,6 +48,18 @@ class DeduplicateOptions(JsonObject):
 
 
 @dataclass(frozen=True, slots=True)
+class ExpiryOptions(JsonObject):
+    """Options of a deletion of rows by their age.
+
+    decided_ms: the time of the decision in milliseconds since 1970, at which ages are measured at the latest. dry_run:
+    name the files, and change nothing.
+    """
+
+    decided_ms: int
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class IndexJobOptions(JsonObject):
     """Options of a run on an index: the revision to optimize and the bytes of one iteration; None: the table's.
 

@@ -24,6 +24,9 @@ VACUUM = "vacuum"
 DEDUPLICATE = "deduplicate"
 """The kind of job that removes rows of a table for which a newer row of the same key exists."""
 
+EXPIRE = "expire"
+"""The kind of job that deletes rows of a table that are older than its owner lets them become."""
+
 CHECKPOINT = "checkpoint"
 """The kind of job that writes a table's checkpoint and cleans up its log, by the format's own rules."""
 

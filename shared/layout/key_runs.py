@@ -1,4 +1,4 @@
-"""State of a table's removals of older rows: whether rows were added since the last one, and when it ran."""
+"""State of a table's removals of rows, by key or by age: whether rows were added since the last, and when that was."""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ DELETE = "DELETE"
 class KeyRuns:
     """The newest version that added rows, the version up to which all rows were compared, and when, in ms since 1970.
 
-    A version is -1 where there is none.
+    Rows are compared with others of their key, or with an age. A version is -1 where there is none.
     """
 
     appended_version: int = -1
@@ -23,6 +23,12 @@ class KeyRuns:
     def is_pending(self) -> bool:
         """True if rows were added that were not compared yet."""
         return self.appended_version > self.compared_version
+
+    def due_ms(self, every_s: int) -> int | None:
+        """Return when the next removal is due, in ms since 1970, 0: at once; None while no rows are added."""
+        if not self.is_pending:
+            return None
+        return self.compared_ms + every_s * 1000 if self.compared_ms else 0
 
     def after(self, commit: Commit) -> "KeyRuns":
         """Return the state after a commit."""

@@ -1,4 +1,4 @@
-"""Properties of the actions beside compaction: clustering, indexes, keys, vacuum, checkpoints and manifests."""
+"""Properties of the actions beside compaction: clustering, indexes, keys, expiry, vacuum, checkpoints and manifests."""
 
 from shared.policy import parsers as spelled
 from shared.policy.policy import ClusterMode, KeyScope
@@ -77,6 +77,20 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         spelled.duration,
         "1 day",
         "minimum time between two automatic removals of older rows",
+        "seconds",
+    ),
+    Property(
+        "delete-rows-after",
+        spelled.row_expiry,
+        "none",
+        "age from which on rows are deleted with their whole files, and the column of their time, such as 90 days of "
+        "ts, also out of files (90 days of ts, rows), or none; only as a property of the table itself",
+    ),
+    Property(
+        "delete-rows-every",
+        spelled.duration,
+        "1 day",
+        "minimum time between two automatic deletions of rows that are over",
         "seconds",
     ),
     Property(

@@ -12,6 +12,7 @@ from typing import Any
 
 from shared.policy.budgets import parse_budgets
 from shared.policy.partition_filter import parse_filter
+from shared.policy.row_expiry import parse_row_expiry
 from shared.policy.row_order import parse_sort_columns
 from shared.policy.work_windows import parse_work_windows
 
@@ -241,6 +242,7 @@ def _kept(word: str, check: Callable[[str], object]) -> Callable[[str], str | No
 
 work_windows = _kept("none", parse_work_windows)
 budgets = _kept("none", parse_budgets)
+row_expiry = _kept("none", parse_row_expiry)
 partition_filter = _kept("all", parse_filter)
 sort_columns = _kept("none", parse_sort_columns)
 

@@ -187,6 +187,8 @@ class Policy:
     delete_marker: str | None = None
     key_scope: KeyScope = KeyScope.TABLE
     deduplicate_every_s: int = 86_400
+    delete_rows_after: str | None = None
+    delete_rows_every_s: int = 86_400
     # None: as often as reads are reported (see `LearnedValues`), and 1 where none are.
     read_weight: Fraction | None = None
     job_order: JobOrder = JobOrder.BENEFIT
@@ -216,6 +218,12 @@ class Policy:
         if self.quota is not None and self.max_concurrent_jobs is not None:
             raise InvalidInput(
                 "quota and max-concurrent-jobs are two spellings of one limit: set one of them", field="quota"
+            )
+        if self.primary_key is not None and self.delete_rows_after is not None:
+            raise InvalidInput(
+                "delete-rows-after could delete the newest row of a key before an older one, which would be the newest "
+                "again: set either primary-key or delete-rows-after",
+                field="delete-rows-after",
             )
         orders = (self.sort_by, self.zorder_by, self.clustering_order is ClusteringOrder.TIME or None)
         if sum(order is not None for order in orders) > 1:

@@ -20,7 +20,7 @@ INDEX_PROPERTIES = frozenset(
 )
 """Properties that are obeyed on tables with a Qbeast index alone."""
 
-_NO_EXPIRY = "is ignored: Lakewright deletes no rows by their age"
+_NO_EXPIRY = "is ignored; use lakewright.delete-rows-after, such as 90 days of ts"
 _NO_TAGS = "is ignored: Lakewright makes no tags"
 _NO_TRASH = "is ignored: deleted files are not kept; lakewright.retain and lakewright.min-retain delay their deletion"
 _RETRIES = "is ignored: the queue counts attempts for all tables; set max-attempts with `lakewright queue set`"

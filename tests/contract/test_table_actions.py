@@ -38,8 +38,8 @@ each_action = pytest.mark.parametrize("action", list(WITH_TOY_TABLE.table_action
 DAY_MS = 86_400_000
 NOW_MS = 40 * DAY_MS
 POLICIES = st.builds(
-    lambda keyed, **values: Policy(**values, **({"primary_key": "id", "sequence_by": "ts"} if keyed else {})),
-    keyed=st.booleans(),
+    lambda removal, **values: Policy(**values, **removal),
+    removal=st.sampled_from([{}, {"primary_key": "id", "sequence_by": "ts"}, {"delete_rows_after": "9 days of ts"}]),
     priority=st.sampled_from(Priority),
     row_group_copy=st.sampled_from(RowGroupCopy),
     vacuum=st.booleans(),

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from decider.gateway.credentials import Credentials, parse_tokens
 from services.cli.__main__ import app
-from shared.jobs.options import DeduplicateOptions, VacuumOptions
+from shared.jobs.options import DeduplicateOptions, ExpiryOptions, VacuumOptions
 from shared.jobs.payload import JobPayload
 from shared.paths.locations import table_id
 from shared.queue import queries
@@ -129,6 +130,30 @@ def test_older_rows_are_removed_on_request_only_where_the_table_has_a_key(decide
     assert JobPayload.decode(view.payload).options == DeduplicateOptions(dry_run=True).encode()
     (record,) = (one for one in decider.get(f"{URL}/decisions")["decisions"] if one["action"] == "deduplicate")
     assert record["reason"] == "requested"
+
+
+def test_rows_are_deleted_by_age_on_request_only_where_the_tables_own_properties_name_one(
+    decider: LiveDecider, table: Path
+) -> None:
+    aged = {"lakewright.delete-rows-after": "90 days of day"}
+    answers = [
+        decider.post(f"{URL}/actions/expire", {}),
+        decider.client.patch(URL, json={"properties": aged}),
+        decider.post(f"{URL}/optimize", {"values": aged}),
+        decider.post(f"{URL}/actions/expire", {}),
+    ]
+    assert [answer.status_code for answer in answers] == [422] * 4
+    assert answers[0].json()["field"] == "delete-rows-after"
+    assert jobs(decider, "expire") == []
+    DeltaTable(table).alter.set_table_properties(aged, raise_if_not_exists=False)
+    before_ms = time.time_ns() // 1_000_000
+    shown = call(decider, "expire", NAME, "--dry-run")
+    assert shown.exit_code == 0, shown.output
+    (job,) = jobs(decider, "expire")
+    view = decider.run(decider.services.queue.executor.run(queries.job("default", job["id"])))
+    options = ExpiryOptions.decode(JobPayload.decode(view.payload).options)
+    assert options.dry_run
+    assert before_ms <= options.decided_ms <= time.time_ns() // 1_000_000
 
 
 def test_no_operator_can_name_a_key(decider: LiveDecider, table: Path) -> None:

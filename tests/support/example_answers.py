@@ -203,6 +203,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "write_cost": (None,),
         "may_start_at": (None,),
         "waits_for": ("",),
+        "note": ("",),
         "budget": ("2 core-hours/day",),
         "scope": ("tenant",),
         "work_window": (None,),

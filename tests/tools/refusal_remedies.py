@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from decider.api.sns_confirmation import ConfirmationResult
 from decider.decide.checkpoint import CheckpointReason
 from decider.decide.deduplicate import DeduplicateReason
+from decider.decide.expire import ExpiryReason
 from decider.decide.index import IndexReason
 from decider.decide.set_properties import PropertiesReason
 from decider.decide.vacuum import VacuumReason
@@ -27,6 +28,8 @@ LOG_READER = "decider/formats/delta/log.py"
 CONDITIONAL_PUT = "actor/formats/delta/conditional_put.py"
 OUTPUT_FORMAT = "actor/formats/delta/output_format.py"
 WRITE = "actor/formats/delta/write.py"
+EXPIRE = "actor/formats/delta/expire.py"
+EXPIRY_COLUMN = "shared/formats/delta_expiry.py"
 ICEBERG = "shared/formats/iceberg/refusal.py"
 INDEX = "shared/formats/qbeast/status.py"
 ICEBERG_METADATA = "shared/formats/iceberg/metadata.py"
@@ -110,6 +113,18 @@ READS: tuple[tuple[str, str, str, str], ...] = (
         ENGINE,
     ),
     (
+        "rows that a deletion by age would take are newer than their files' statistics say, or have no time",
+        "none",
+        EXPIRE,
+        "Write these files again; all others are deleted",
+    ),
+    (
+        "`lakewright.delete-rows-after` names a column that holds no time, or a partition column with other values",
+        "none",
+        EXPIRY_COLUMN,
+        "Name another column; no row is deleted",
+    ),
+    (
         "files that a removal by key reads spell their partition in ways that readers take for different values",
         "none",
         WRITE,
@@ -145,6 +160,8 @@ REASONS: Mapping[DecisionReason, str] = {
     "the other names",
     DeduplicateReason.NO_ROWS_ADDED: "Nothing",
     DeduplicateReason.COMPARED_RECENTLY: "Nothing; lower `lakewright.deduplicate-every` to remove rows more often",
+    ExpiryReason.NO_TIME_WENT_ON: "Nothing",
+    ExpiryReason.EXPIRED_RECENTLY: "Nothing; lower `lakewright.delete-rows-every` to delete rows more often",
     ClusterReason.NOTHING: "Nothing",
     ClusterReason.FEW_FILES: "Nothing; lower `lakewright.min-input-files` to cluster earlier",
     ClusterReason.BELOW_THRESHOLD: "Nothing; lower `lakewright.cluster-threshold` to cluster earlier",

@@ -16,6 +16,7 @@ from decider.api.sns_confirmation import ConfirmationResult
 from decider.decide.actions import ACTIONS
 from decider.decide.checkpoint import CheckpointReason
 from decider.decide.deduplicate import DeduplicateReason
+from decider.decide.expire import ExpiryReason
 from decider.decide.index import IndexReason
 from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
@@ -103,6 +104,7 @@ STARTS_WORK = frozenset(
         VacuumReason.ORPHANS_DUE,
         CheckpointReason.MANY_COMMITS,
         DeduplicateReason.ROWS_ADDED,
+        ExpiryReason.TIME_WENT_ON,
         ClusterReason.UNCLUSTERED,
         ClusterReason.MANY_FILES,
         ClusterReason.HALF_A_RUN,

@@ -83,6 +83,19 @@ class Proofs:
         group = replace(group, inputs=inputs, newest=NewestRows(keys, sequence, marker, beside))
         return self.proofreader.check(group, self.mode, tag=self.tag)
 
+    def check_over(self, live: LiveGroup, outputs: Sequence[LoggedFile], column: str, bound: str) -> Proof:
+        """Compare outputs with the rows of a group's inputs whose value of a column is not less than a bound.
+
+        column: its name in files. Without outputs no other column is read.
+        """
+        self._compare_footers(live, live.inputs, outputs, has_deletes=True)
+        group = self._group(live, live.inputs, outputs)
+        if not outputs:
+            group = replace(group, columns=tuple(one for one in group.columns if one.name == column))
+        over = Deletes(DeleteForm.OVER, text=json.dumps([column, bound]))
+        inputs = tuple(replace(file, deletes=(*file.deletes, over)) for file in group.inputs)
+        return self.proofreader.check(replace(group, inputs=inputs), self.mode, tag=self.tag)
+
     def check_changes(self, live: LiveGroup, replaced: Sequence[LoggedFile], written: Iterable[LoggedFile]) -> Proof:
         """Compare outputs and what was written for the change data feed, together, with the rows of replaced files."""
         return self.proofreader.check(self._group(live, replaced, written), self.mode, tag=self.tag)

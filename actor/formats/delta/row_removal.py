@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from actor.failures import JudgedBy
 from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, json_array
@@ -24,14 +24,13 @@ from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.read_rows import exact_rows, refused_values
-from actor.formats.delta.superseded_rows import FILE, PART, REMOVED, ROW, SupersededRows
+from actor.formats.delta.superseded_rows import FILE, PART, REMOVED, ROW
 from actor.formats.delta.write import are_visible, logical_rows, one_spelling
 from actor.formats.delta.written_group import WrittenGroup
 from actor.proofread.model import Proof, weakest
 from actor.rewrite.model import Attempt, Verdict
 from actor.rewrite.ports import Failures
 from shared.errors import Conflict, Corrupt
-from shared.policy.key_rule import KeyRule
 from shared.policy.properties import policy_digest
 from shared.policy.row_order import SortColumn
 from shared.table import FileKey, TableMetadata
@@ -53,6 +52,22 @@ _ADDED = "ConcurrentAppendException"
 """Delta's conflict with a commit that adds files and does not say that it read nothing, as deltalake's appends."""
 
 _CHANGE_TYPE = "_change_type"
+
+
+class RowsToRemove(Protocol):
+    """The rows that a removal takes out of files; `condition` is what the history shows."""
+
+    condition: str
+
+    def mark(self, frame: Any) -> Any:
+        """Add the columns `FILE`, `PART`, `ROW` and `REMOVED` to a frame that reads some of the files."""
+        ...
+
+    def compare(
+        self, proofs: Proofs, live: LiveGroup, replaced: Sequence[LoggedFile], outputs: Sequence[LoggedFile]
+    ) -> Proof:
+        """Compare what was written with the rows that stay; raises what proofreading raises."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +126,7 @@ class RemovalWriter:
         self._format = output
         self._proofs = proofs
 
-    def write(self, live: LiveGroup, rows: SupersededRows, counts: Mapping[LoggedFile, int]) -> WrittenRemoval:
+    def write(self, live: LiveGroup, rows: RowsToRemove, counts: Mapping[LoggedFile, int]) -> WrittenRemoval:
         """Write the files that hold the rows; raises Corrupt, having deleted what was written, if rows are missing."""
         replaced = tuple(counts)
         values = one_spelling(self._log.location, self._paths.shape.metadata.partition_columns, live)
@@ -123,7 +138,7 @@ class RemovalWriter:
             self._paths.check(live, [output.file.path for output in outputs])
             completed = self._format.complete(replaced, outputs, self._format.check(stored, outputs)) if outputs else ()
             kept = self._check_rows(replaced, completed, removed)
-            proof = self._proofread(live, rows.rule, replaced, completed, changes)
+            proof = self._proofread(live, rows, replaced, completed, changes)
         except BaseException:
             self._log.delete([*(output.key for output in outputs), *(FileKey(str(one.path())) for one in changes)])
             raise
@@ -134,12 +149,12 @@ class RemovalWriter:
     def _proofread(
         self,
         live: LiveGroup,
-        rule: KeyRule,
+        rows: RowsToRemove,
         replaced: Sequence[LoggedFile],
         outputs: Sequence[LoggedFile],
         changes: Sequence[Any],
     ) -> Proof:
-        proof = self._proofs.check_removal(live, replaced, outputs, rule)
+        proof = rows.compare(self._proofs, live, replaced, outputs)
         if not changes:
             return proof
         columns = self._paths.shape.metadata.partition_columns
@@ -149,7 +164,7 @@ class RemovalWriter:
     def _write(
         self,
         replaced: Sequence[LoggedFile],
-        rows: SupersededRows,
+        rows: RowsToRemove,
         values: dict[str, str | None],
         stored: Storage,
     ) -> tuple[tuple[LoggedFile, ...], tuple[Any, ...]]:
@@ -207,7 +222,7 @@ class RemovalWriter:
 class RemovalTarget(DeltaTarget):
     """A table that a removal of rows is committed to; any touch of a file that was read for it makes it stale."""
 
-    condition: str = "superseded()"
+    condition: str = ""
     failures: Failures = JudgedRemoval(FAILURES.rules, FAILURES.refused)
 
     def begin(self, offered: tuple[WrittenGroup, ...]) -> Attempt[WrittenGroup]:
@@ -231,7 +246,7 @@ class RemovalTarget(DeltaTarget):
         replaced = self._scala.adds(json_array(removal.replaced))
         removes = self._scala.removes(replaced, now_ms, data_change=True)
         actions = outputs.concat(removes).concat(self._scala.seq(removal.changes))
-        compared_by = weakest([removal.proof])
+        compared_by = "" if removal.proof is None else weakest([removal.proof])  # No row was written.
         return self._log.commit_delete(attempt.base, actions, self.condition, removal.metrics(), compared_by)
 
     def _replaced(self, group: WrittenGroup) -> Sequence[LoggedFile]:

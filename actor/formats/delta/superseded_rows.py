@@ -13,7 +13,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.proofreading import Proofs
 from actor.jvm.scala import Scala
+from actor.proofread.model import Proof
 from shared.errors import Unsupported
 from shared.paths.data_paths import file_name
 from shared.policy.key_rule import KeyRule
@@ -32,7 +35,7 @@ _WINNER, _IS_MARKED = "__lakewright_winner", "__lakewright_is_marked"
 NAME = f"CASE WHEN instr({FILE}, '%') = 0 THEN {FILE} ELSE url_decode(replace({FILE}, '+', '%2B')) END"
 """The name of a file, which Spark shows escaped."""
 
-_READ = (
+READ = (
     f"_metadata.file_name AS {FILE}",
     f"_metadata.file_block_start AS {PART}",
     f"monotonically_increasing_id() AS {ROW}",  # Grows along the rows that one task reads.
@@ -41,6 +44,8 @@ _READ = (
 
 class SupersededRows(AbstractContextManager["SupersededRows"]):
     """The superseded rows of one partition; what Spark keeps of them is released at the end of a `with` block."""
+
+    condition: str = "superseded()"
 
     def __init__(self, scala: Scala, frame: Any, rule: KeyRule) -> None:
         """`frame` reads all live files of the partition."""
@@ -56,7 +61,7 @@ class SupersededRows(AbstractContextManager["SupersededRows"]):
             *(f"{name} AS {alias}" for name, alias in zip(keys, self._keys, strict=True)),
             f"named_struct({', '.join(ranks)}, 'marked', {marked}) AS {_RANK}",
         )
-        read = frame.filter(self._known).selectExpr(scala.seq([*self._compared, _READ[0]]))
+        read = frame.filter(self._known).selectExpr(scala.seq([*self._compared, READ[0]]))
         each = read.groupBy(FILE, scala.seq(self._keys)).agg(
             self._functions.expr(f"max({_RANK}) AS {_RANK}"), scala.seq([self._functions.expr(f"count(1) AS {_ROWS}")])
         )
@@ -78,7 +83,7 @@ class SupersededRows(AbstractContextManager["SupersededRows"]):
     def mark(self, frame: Any) -> Any:
         """Add the columns `FILE`, `PART`, `ROW` and `REMOVED` to a frame that reads some of the files."""
         seq = self._scala.seq
-        located = frame.selectExpr(seq(["*", *_READ, *self._compared, f"{self._known} AS {_KNOWN}"]))
+        located = frame.selectExpr(seq(["*", *READ, *self._compared, f"{self._known} AS {_KNOWN}"]))
         order = f"PARTITION BY {FILE}, {', '.join(self._keys)} ORDER BY {_RANK} DESC, {PART}, {ROW}"
         placed = located.selectExpr(seq(["*", f"row_number() OVER ({order}) AS {_PLACE}"]))
         winners = self._ranked.filter(_NEWEST).selectExpr(
@@ -87,6 +92,12 @@ class SupersededRows(AbstractContextManager["SupersededRows"]):
         removed = f"{_KNOWN} AND ({FILE} != {_WINNER} OR {_PLACE} > 1 OR {_IS_MARKED}) AS {REMOVED}"
         joined = placed.join(winners, seq(self._keys), "left_outer").selectExpr(seq(["*", removed]))
         return joined.drop(seq([*self._keys, _RANK, _KNOWN, _PLACE, _WINNER, _IS_MARKED]))
+
+    def compare(
+        self, proofs: Proofs, live: LiveGroup, replaced: Sequence[LoggedFile], outputs: Sequence[LoggedFile]
+    ) -> Proof:
+        """Compare what was written with the rows that stay, by the second reader's own search."""
+        return proofs.check_removal(live, replaced, outputs, self.rule)
 
 
 def files_by_name(files: Sequence[LoggedFile], location: str) -> dict[str, LoggedFile]:

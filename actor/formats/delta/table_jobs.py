@@ -10,6 +10,7 @@ from actor.formats.delta.checkpoint_job import CheckpointJob
 from actor.formats.delta.cluster_job import StatementJob
 from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.delta_scala import DeltaScala
+from actor.formats.delta.expire import ExpiryJob
 from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_table
@@ -26,13 +27,13 @@ from actor.rewrite.checks import check_identity
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import RetryableError
 from shared.formats.retention import reclaims
-from shared.jobs.payload import CHECKPOINT, CLUSTER, DEDUPLICATE, INDEX, SET_PROPERTIES, VACUUM
+from shared.jobs.payload import CHECKPOINT, CLUSTER, DEDUPLICATE, EXPIRE, INDEX, SET_PROPERTIES, VACUUM
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary
 from shared.policy.policy import ClusterMode
 from shared.table import TableMetadata
 
-TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, CLUSTER, INDEX, SET_PROPERTIES)
+TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, EXPIRE, CLUSTER, INDEX, SET_PROPERTIES)
 """Kinds of jobs on whole tables that this engine runs."""
 
 
@@ -70,6 +71,8 @@ class TableJobs:
         given = self._scala, self._sessions, self._boundary, self._proofreader
         if job.kind == DEDUPLICATE:
             return Deduplication(*given, job, control, reserved).run()
+        if job.kind == EXPIRE:
+            return ExpiryJob(*given, job, control, reserved).run()
         if job.kind == CLUSTER and job.policy.cluster is not ClusterMode.CELLS:
             return StatementJob(*given, job, control, reserved).run()
         if job.kind == SET_PROPERTIES:

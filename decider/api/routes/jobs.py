@@ -77,6 +77,10 @@ class JobSummary(ResponseModel):
         "end."
     )
     error: str = Field(description="Last error; empty if none.")
+    note: str = Field(
+        description="What a finished run on a whole table left out, or why it had nothing to do; of a dry run, what it "
+        "would change; empty if nothing."
+    )
     predicted: dict[str, float] = Field(description="Predicted files replaced, files removed and bytes read.")
     measured: dict[str, float] = Field(
         description="The same figures as measured, with durations; empty before the end."
@@ -305,6 +309,7 @@ def job_view(entry: JobView | RunRecord, prices: Prices | None = None) -> JobSum
         waits_for=_waits_for(live.holder) if live else "",
         result=run.run_result if run else "",
         error=entry.error or "",
+        note=str(found.get("left_out", "")) if run else "",
         predicted=_numbers(found.get("predicted")),
         measured=_numbers(found.get("measured")) if run else {},
         usage=_usage(found.get("usage"), prices) if run else None,

@@ -89,6 +89,7 @@ def _summary(job: dict[str, Any]) -> dict[str, object]:
         "engine crashes": "-" if job["engine_crashes"] is None else job["engine_crashes"],
         "actor": job["actor"] or "-",
         "error": job["error"] or "-",
+        "note": job["note"] or "-",
         "may start at (UTC)": at(job["may_start_at"]) if job["may_start_at"] else "-",
         "waits for": job["waits_for"] or "-",
         "predicted": shown(job["predicted"]),

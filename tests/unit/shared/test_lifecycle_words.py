@@ -51,7 +51,7 @@ ADVISED: list[tuple[str, str, str]] = [
     ("clean-orphan-file.enabled", "true", "lakewright.orphans-every"),
     ("clean-orphan-file.min-existing-time-minutes", "2880", "lakewright.min-retain"),
     ("clean-dangling-delete-files.enabled", "true", "lakewright.vacuum=on"),
-    *((f"data-expire.{name}", "x", "deletes no rows by their age") for name in (
+    *((f"data-expire.{name}", "x", "use lakewright.delete-rows-after") for name in (
         "enabled", "level", "field", "datetime-string-pattern", "datetime-number-format", "retention-time",
         "base-on-rule",
     )),

@@ -23,7 +23,14 @@ from decider.store.tables.advice_records import Advice, AdviceStatus, Analysis, 
 from decider.store.tables.table_state import TableState
 from shared.errors import InvalidInput
 from shared.index.signal import IndexSignal
-from shared.jobs.options import ClusterOptions, DeduplicateOptions, IndexJobOptions, PropertyOptions, VacuumOptions
+from shared.jobs.options import (
+    ClusterOptions,
+    DeduplicateOptions,
+    ExpiryOptions,
+    IndexJobOptions,
+    PropertyOptions,
+    VacuumOptions,
+)
 from shared.jobs.payload import JobPayload, PredictedCost
 from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
@@ -120,6 +127,7 @@ def test_a_sample_exists_for_every_field_that_a_property_sets() -> None:
         ),
         VacuumOptions(with_orphans=True, force=True, retain_s=0),
         DeduplicateOptions(5, dry_run=True),
+        ExpiryOptions(5, dry_run=True),
         IndexJobOptions(1, 0),
         ClusterOptions(force=True),
         PropertyOptions({"lakewright.fan-in": "4"}),

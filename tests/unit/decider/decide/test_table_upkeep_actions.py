@@ -8,11 +8,12 @@ import pytest
 from decider.decide.checkpoint import CHECKPOINT_ACTION, CheckpointReason
 from decider.decide.decision import TableSignals
 from decider.decide.deduplicate import DEDUPLICATE_ACTION, DeduplicateReason
+from decider.decide.expire import EXPIRE_ACTION, ExpiryReason
 from decider.decide.rewrite_manifests import EVALUATED_AFTER_MS, REWRITE_MANIFESTS_ACTION
 from decider.decide.set_properties import SET_PROPERTIES_ACTION, PropertiesReason
 from decider.decide.signals_text import describe
 from decider.decide.vacuum import VACUUM_ACTION, VacuumReason
-from shared.jobs.options import DeduplicateOptions, VacuumOptions
+from shared.jobs.options import DeduplicateOptions, ExpiryOptions, VacuumOptions
 from shared.layout.key_runs import KeyRuns
 from shared.layout.manifest_files import ManifestFiles, ManifestReason
 from shared.layout.removals import Removals
@@ -194,6 +195,30 @@ def test_a_run_is_due_once_rows_were_added_and_the_last_run_is_long_enough_ago(
     assert made.reason is reason
     assert (made.prediction is not None) == (reason is DeduplicateReason.ROWS_ADDED)
     assert DEDUPLICATE_ACTION.timer(key_signals(runs), KEYED, at_ms) == timer
+
+
+AGED = Policy(delete_rows_after="90 days of ts", delete_rows_every_s=100)
+
+
+@pytest.mark.parametrize(
+    ("runs", "at_ms", "reason", "timer"),
+    [
+        (KeyRuns(), 0, ExpiryReason.NO_TIME_WENT_ON, (0, TimerChange.STOP)),
+        (KeyRuns(5), 0, ExpiryReason.TIME_WENT_ON, (0, TimerChange.SET)),
+        (KeyRuns(6, 5, 1_000), 100_999, ExpiryReason.EXPIRED_RECENTLY, (101_000, TimerChange.SET)),
+        (KeyRuns(6, 5, 1_000), 101_000, ExpiryReason.TIME_WENT_ON, (101_000, TimerChange.SET)),
+    ],
+)
+def test_rows_are_deleted_by_age_once_rows_were_added_and_the_job_has_the_time(
+    runs: KeyRuns, at_ms: int, reason: ExpiryReason, timer: tuple[int, TimerChange]
+) -> None:
+    made = EXPIRE_ACTION.evaluate(key_signals(runs), AGED, at_ms)
+    assert made.reason is reason
+    if made.prediction is not None:
+        assert ExpiryOptions.decode(made.options) == ExpiryOptions(at_ms)
+    assert (made.prediction is not None) == (reason is ExpiryReason.TIME_WENT_ON)
+    assert EXPIRE_ACTION.timer(key_signals(runs), AGED, at_ms) == timer
+    assert (EXPIRE_ACTION.is_on(AGED), EXPIRE_ACTION.is_on(KEYED)) == (True, False)
 
 
 def test_a_job_begins_where_the_last_run_ended() -> None:

@@ -303,12 +303,13 @@ REMOVAL = {
     "delete-marker": "gone",
     "key-scope": "partition",
 }
+EXPIRY = {"delete-rows-after": "90 days of ts"}
 
 
-@pytest.mark.parametrize("name", REMOVAL)
+@pytest.mark.parametrize("name", [*REMOVAL, *EXPIRY])
 def test_only_the_tables_own_properties_decide_which_rows_are_removed(name: str) -> None:
     """A registration is an operator's, and no operator can make an actor change data."""
-    stated = {f"lakewright.{name}": REMOVAL[name], "lakewright.fan-in": "3"}
+    stated = {f"lakewright.{name}": {**REMOVAL, **EXPIRY}[name], "lakewright.fan-in": "3"}
     found = PolicyDefaults().resolve(replace(TABLE, properties=stated), {}, {}, LogStatus(format="delta"))
     field = name.replace("-", "_")
     assert getattr(found.policy, field) == getattr(Policy(), field)
@@ -316,8 +317,31 @@ def test_only_the_tables_own_properties_decide_which_rows_are_removed(name: str)
     (issue,) = found.issues
     assert (issue.property, issue.is_blocking) == (f"lakewright.{name}", False)
     assert "ALTER TABLE" in issue.reason
-    own = PolicyDefaults().resolve(TABLE, {f"lakewright.{one}": REMOVAL[one] for one in REMOVAL}, {}, LogStatus())
-    assert own.issues == ()
+    for each in (REMOVAL, EXPIRY):
+        own = {f"lakewright.{one}": text for one, text in each.items()}
+        assert PolicyDefaults().resolve(TABLE, own, {}, LogStatus()).issues == ()
+    with pytest.raises(InvalidInput, match="which rows are removed"):
+        PolicyDefaults(tenants={"sales": {f"lakewright.{one}": text for one, text in EXPIRY.items()}})
+
+
+def test_rows_are_removed_by_key_or_by_age() -> None:
+    """The newest row of a key may be over before an older one, which would be the newest again."""
+    both = {f"lakewright.{one}": text for one, text in {**REMOVAL, **EXPIRY}.items()}
+    (issue,) = PolicyDefaults().resolve(TABLE, both, {}, LogStatus()).issues
+    assert "set either primary-key or delete-rows-after" in issue.reason
+
+
+def test_an_age_without_effect_is_noted_with_what_to_do() -> None:
+    own = {f"lakewright.{one}": text for one, text in EXPIRY.items()}
+    (note,) = PolicyDefaults().resolve(TABLE, own, {}, LogStatus(format="iceberg")).notes
+    assert note.startswith("delete-rows-after has no effect on Iceberg tables: use DELETE FROM")
+
+
+def test_a_filter_of_a_registration_does_not_widen_what_an_owners_age_deletes() -> None:
+    own = {"lakewright.delete-rows-after": "90 days of ts", "lakewright.filter": "dt >= '2026-01-01'"}
+    registered = replace(TABLE, properties={"lakewright.filter": "dt >= '2000-01-01'"})
+    found = PolicyDefaults().resolve(registered, own, {}, LogStatus(format="delta"))
+    assert (found.policy.filter, found.policy.delete_rows_after) == ("dt >= '2026-01-01'", "90 days of ts")
 
 
 def test_a_registration_cannot_change_which_rows_an_owners_key_removes() -> None:

@@ -50,6 +50,7 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("POST /v1/tables/{name}/actions/checkpoint", 202, "checkpoint sales.orders"),
     ("POST /v1/tables/{name}/actions/reclaim", 202, "reclaim sales.orders --confirm sales.orders"),
     ("POST /v1/tables/{name}/actions/deduplicate", 202, "deduplicate sales.orders --dry-run"),
+    ("POST /v1/tables/{name}/actions/expire", 202, "expire sales.orders --dry-run"),
     ("POST /v1/tables/{name}/actions/cluster", 200, "cluster sales.orders --dry-run"),
     ("POST /v1/tables/{name}/actions/cluster", 202, "cluster sales.orders"),
     ("POST /v1/tables/{name}/actions/index", 202, "index sales.orders --revision-id 1 --bytes-per-iter 500000000"),

@@ -25,7 +25,7 @@ from tests.support.fake_delta_table import METADATA, FakeFrame, FakeTransaction,
 from tests.support.local_vacuum import Control
 
 POLICY = Policy(primary_key="p", sequence_by="p")
-PARTS = "actor.formats.delta.deduplicate"
+PARTS, BASE = "actor.formats.delta.deduplicate", "actor.formats.delta.removal_job"
 RESERVED_BYTES = 7
 
 
@@ -37,10 +37,14 @@ class World:
         self.read: list[list[str]] = []
         self.reserves: list[int] = []
         self.checked: list[str] = []
+        self.writing: Callable[[], None] = lambda: None
+        self.outputs: tuple[LoggedFile, ...] = ()
         self.found: Callable[[list[str]], Mapping[str, int]] = lambda _paths: {}
         world = self
 
         class Rows:
+            condition = "superseded()"
+
             def __init__(self, _scala: object, frame: FakeFrame, _rule: object) -> None:
                 self.paths = [body["path"] for body in frame.bodies]
 
@@ -60,8 +64,9 @@ class World:
 
             def write(self, live: Any, _rows: object, counts: Mapping[LoggedFile, int]) -> WrittenRemoval:
                 proof = Proof(Reading.ROWS, cpu_ms=5)
+                world.writing()
                 return WrittenRemoval(
-                    live, (), 0, proof=proof, replaced=tuple(counts), removed_rows=sum(counts.values())
+                    live, world.outputs, 0, proof=proof, replaced=tuple(counts), removed_rows=sum(counts.values())
                 )
 
         def listed(log: TableLog, snapshot: Any, columns: Any) -> list[LoggedFile]:
@@ -71,15 +76,15 @@ class World:
             return txn.commit(actions, "DELETE", {})
 
         monkeypatch.setattr(f"{PARTS}.SupersededRows", Rows)
-        monkeypatch.setattr(f"{PARTS}.RemovalWriter", Writer)
+        monkeypatch.setattr(f"{BASE}.RemovalWriter", Writer)
 
         def output_paths(_scala: object, _log: object, _txn: object, shape: TableShape, _prefix: str) -> Any:
             return SimpleNamespace(shape=shape, leftovers=lambda _known: [FileKey("an-empty-file")])
 
         monkeypatch.setattr(f"{PARTS}.OutputPaths", output_paths)
-        monkeypatch.setattr(f"{PARTS}.OutputFormat", lambda *_: None)
+        monkeypatch.setattr(f"{BASE}.OutputFormat", lambda *_: None)
         monkeypatch.setattr(
-            f"{PARTS}.require_free_space", lambda *_, reserved_bytes: self.reserves.append(reserved_bytes)
+            f"{BASE}.require_free_space", lambda *_, reserved_bytes: self.reserves.append(reserved_bytes)
         )
         monkeypatch.setattr(
             f"{PARTS}.list_partition",
@@ -191,6 +196,29 @@ def test_the_empty_file_that_is_written_for_one_that_loses_all_rows_is_deleted(w
     world.found = lambda paths: dict.fromkeys(paths, 10)
     world.run()
     assert world.table.deleted == ["an-empty-file"]
+
+
+def test_what_a_removal_that_fails_has_written_is_deleted(world: World) -> None:
+    world.table.commit(add("a"), add("b"))
+    world.found = lambda paths: {paths[0]: 1}
+
+    def fail() -> None:
+        raise Difference("rows differ")
+
+    world.writing = fail
+    with pytest.raises(Difference):
+        world.run()
+    assert (world.table.deleted, world.table.live()) == (["an-empty-file"], {"a", "b"})
+
+
+def test_where_every_file_keeps_rows_nothing_is_searched_that_was_left_over(world: World) -> None:
+    world.table.commit(add("a"), add("b"))
+    world.table.disk["out"] = 100
+    world.outputs = decode_adds(json.dumps([add("out")["add"]]), ())
+    world.found = lambda paths: {paths[0]: 1}
+    done = world.run()
+    assert (world.table.deleted, world.table.live()) == ([], {"b", "out"})
+    assert (done.figures["files_written"], done.figures["bytes_written"]) == (1, 100)
 
 
 def test_a_removal_leaves_as_much_space_free_as_the_actor_is_set_to(world: World) -> None:

@@ -15,7 +15,7 @@ from actor.formats.delta.table_jobs import CheckedStore
 from actor.formats.delta.table_store import TableStore
 from actor.ports import TableEngine
 from shared.errors import LakewrightError, Unsupported
-from shared.jobs.payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, SORT, VACUUM
+from shared.jobs.payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, EXPIRE, SORT, VACUUM
 from shared.paths.boundary import Boundary
 from shared.table import TableMetadata, TableProtocol
 from tests.support.local_vacuum import Control
@@ -34,7 +34,7 @@ def test_a_store_that_puts_conditionally_needs_nothing(location: str) -> None:
     check_location(location, allow_s3=False)
 
 
-@pytest.mark.parametrize("kind", ["", COMPACT, SORT, DEDUPLICATE])
+@pytest.mark.parametrize("kind", ["", COMPACT, SORT, DEDUPLICATE, EXPIRE])
 def test_no_rewrite_of_ours_touches_a_clustered_table(kind: str) -> None:
     clustered = TableProtocol(1, 7, frozenset(), frozenset({"clustering", "domainMetadata"}))
     with pytest.raises(Unsupported, match="undo the clustering"):

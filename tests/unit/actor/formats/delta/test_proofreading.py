@@ -181,6 +181,11 @@ def test_of_a_removal_the_reader_is_asked_which_rows_are_older() -> None:
     assert (asked.group.newest, len(asked.group.inputs), len(asked.group.outputs)) == (None, 1, 2)
     proofs.check_removal(live, live.inputs[:1], (), KeyRule(("id",), ("ts",)))
     assert asked.group.newest == NewestRows(("c-id",), ("c-ts",), None, beside)
+    over = Deletes(DeleteForm.OVER, text='["c-ts", "2026-03-09"]')
+    for outputs, columns in ((live.inputs[1:2], {"c-id", "c-ts", "c-gone"}), ((), {"c-ts"})):
+        proofs.check_over(live, outputs, "c-ts", "2026-03-09")
+        assert columns == {column.name for column in asked.group.columns}
+        assert [file.deletes for file in asked.group.inputs] == [(over,)] * 3
 
 
 TRACKED = (add("x", 3, baseRowId=7, defaultRowCommitVersion=2), add("y", 4))
