@@ -93,7 +93,7 @@ def test_what_other_statements_of_deltas_do_with_our_files_leaves_rows_as_they_a
     assert ours <= table.ours()
     before = table.digest()
     lab.sql(f"OPTIMIZE {table.name} FULL")
-    assert (table.ours(), table.digest()) == (set(), before), "it is an explicit wish"
+    assert (table.ours(), table.digest()) == (set(), before), "it takes all, as a person asked"
     assert table.run(force=True).commits
     assert (table.digest(), table.report()["left_bytes"]) == (before, 0)
     assert table.require_lawful() > 2
