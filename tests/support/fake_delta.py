@@ -4,6 +4,7 @@ A fake of that border only: everything above it is the real code. `FakeTable.oth
 a commit, `fails` makes commits fail, as a log store can.
 """
 
+import base64
 import hashlib
 import json
 from collections import Counter
@@ -196,7 +197,7 @@ class FakeScala:
     def shape(self, snapshot: Any) -> tuple[str, str]:
         return snapshot.metadata().json(), snapshot.protocol().json()
 
-    def _since(self, _conf: Any, _log: Any, before: Any, digest: str, at_most: int, is_recent: bool) -> bytes:
+    def _since(self, _conf: Any, _log: Any, before: Any, digest: str, at_most: int, is_recent: bool) -> str:
         known, texts = before.version(), list[bytes]()
         while (text := self._read_commit(None, "", known + len(texts) + 1)) is not None:
             texts.append(text[64:].encode())
@@ -206,7 +207,7 @@ class FakeScala:
             "commits": [{"digest": hashlib.sha256(one).hexdigest(), "bytes": len(one)} for one in texts],
             "is_known": is_whole and self._digest(None, "", known) == digest,
         }
-        return json.dumps(said).encode() + b"\n" + b"".join(texts)
+        return base64.b64encode(json.dumps(said).encode() + b"\n" + b"".join(texts)).decode()
 
     def _carried(self, _log: Any, before: Any, described: str, files: int, size: int) -> FakeSnapshot:
         known = before.checksumOpt().get()
