@@ -85,7 +85,7 @@ end
 
 local function reconcile_charge(band, tenant, tbl, estimated, actual)
   if estimated == actual then return end
-  local weights = call('HMGET', CONFIG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl)
+  local weights = settings_of_path(band, tenant, tbl)
   local of_band, of_tenant, of_table = tonumber(weights[1] or 1), tonumber(weights[2] or 1), tonumber(weights[3] or 1)
   local times = call('HMGET', VIRTUAL_TIMES, band, ROOT)
   correct_turn(band, tenant, tbl, units(actual, of_table) - units(estimated, of_table))
