@@ -33,6 +33,14 @@ in a folder of LAKEWRIGHT_DATA_DIR that no other user of the machine can enter."
 QUEUE = "LAKEWRIGHT_QUEUE"
 """Name of the queue that deciders and actors share; queues are isolated by name. Default: `default`."""
 
+GROUPS = "LAKEWRIGHT_GROUPS"
+"""Further groups of the queue that the deciders serve, comma-separated, such as `etl,nightly`, or a JSON object with
+defaults per group, such as {"etl": {"job-order": "balanced"}, "nightly": {}}. A table belongs to the group that its
+property `lakewright.queue` names. Default: none."""
+
+GROUP = "LAKEWRIGHT_GROUP"
+"""Group whose jobs the actor runs. Default: the queue itself, for the tables of no other group."""
+
 HTTP_ADDRESS = "LAKEWRIGHT_HTTP_ADDRESS"
 """`host:port` of the REST API. Default: the loopback address, because without a token only local callers are
 allowed."""

@@ -44,6 +44,20 @@ async def _queue(request: Request) -> QueueServices:
     return _services(request).queue
 
 
+async def _group(
+    request: Request,
+    group: Annotated[
+        str | None,
+        Query(max_length=40, description="Group of the queue; without it, the queue itself.", examples=["etl"]),
+    ] = None,
+) -> QueueServices:
+    queue = _services(request).queue
+    found = queue if group is None else queue.by_group.get(group)
+    if found is None:
+        raise not_found("group", group or "")
+    return found
+
+
 async def _requests(request: Request) -> RequestServices:
     return _services(request).requests
 
@@ -66,6 +80,9 @@ Tables = Annotated[TableServices, Depends(_tables)]
 
 Queue = Annotated[QueueServices, Depends(_queue)]
 """Injects the job queue."""
+
+Group = Annotated[QueueServices, Depends(_group)]
+"""Injects the job queue of the group in the query, the queue itself without one; 404 if it is not served."""
 
 Requests = Annotated[RequestServices, Depends(_requests)]
 """Injects what has tables read or rewritten."""

@@ -5,36 +5,45 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from decider.api.group_health import GroupHealth
 from decider.api.services import QueueServices, TableServices
 from decider.store.fleet_history import FleetSample
 from decider.store.redis.redis_health import RedisSafety, ServerStatus
 from shared.errors import LakewrightError
 from shared.policy.budgets import BudgetUse
-from shared.queue import queries
-from shared.queue.model import JobState
-from shared.queue.records import QueueDepth
+from shared.queue.records import QueueDepth, sum_of_depths
 
 MAX_AGE_S = 1.0
 """Seconds for which health is cached: probes and scrapers call every few seconds, and each read costs five requests."""
 
-NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
-
 
 @dataclass(frozen=True, slots=True)
 class HealthSnapshot:
-    """Health as read from Redis; `error` is why something could not be read, `server` None if nothing could."""
+    """Health as read from Redis; `error` is why something could not be read, `server` None if nothing could.
+
+    `groups`: the queue by its own name, and its further groups.
+    """
 
     server: ServerStatus | None
     tables: int | None
     refused: int | None
-    depth: QueueDepth
+    groups: Mapping[str, GroupHealth]
     funnel: dict[str, int]
-    actors: dict[str, int]
     error: str = ""
     unserved: dict[str, int] = field(default_factory=dict)
     refusing_partitions: int | None = None
     sample: FleetSample | None = None
     budgets: Mapping[str, tuple[BudgetUse, ...]] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> QueueDepth:
+        """The jobs of all groups."""
+        return sum_of_depths([one.depth for one in self.groups.values()])
+
+    @property
+    def actors(self) -> dict[str, int]:
+        """The actors of all groups by state."""
+        return dict(sum((Counter(one.actors) for one in self.groups.values()), Counter[str]()))
 
     @property
     def issues(self) -> tuple[str, ...]:
@@ -72,16 +81,19 @@ class HealthReader:
             server = await self._safety.read()
             tables, refused = await registry.count(), await registry.count_refused()
             refusing = sum((await self._tables.states.refusing_tables()).values())
-            depth = await queue.executor.run(queries.depth(queue.executor.name))
             funnel = dict(await queue.counters.read())
-            seen = await queue.actors.all()
             sample = await queue.history.newest()
             budgets = await queue.admin.budgets()
-            actors, unserved = dict(Counter(one.state for one in seen)), await queue.actors.unserved(seen)
+            groups, unserved = dict[str, GroupHealth](), Counter[str]()
+            for name, one in queue.by_group.items():
+                seen = await one.actors.all()
+                unserved.update(await one.actors.unserved(seen))
+                slots = sum(actor.slots for actor in seen if actor.takes_jobs)
+                groups[name] = GroupHealth(await one.admin.depth(), Counter(actor.state for actor in seen), slots)
         except LakewrightError as problem:
-            return HealthSnapshot(server, None, None, NO_DEPTH, {}, {}, str(problem))
+            return HealthSnapshot(server, None, None, {queue.executor.name: GroupHealth()}, {}, str(problem))
         return HealthSnapshot(
-            *(server, tables, refused, depth, funnel, actors),
+            *(server, tables, refused, groups, funnel),
             unserved=unserved,
             refusing_partitions=refusing,
             sample=sample,

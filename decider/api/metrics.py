@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from decider.api.budget_view import BudgetView
+from decider.api.group_health import GroupHealth
 from decider.background.runner import TaskHealth
 from decider.background.tables_file_sync import TablesFileStatus
 from decider.decide.actions import ACTIONS
@@ -60,9 +61,7 @@ class MetricsSnapshot:
     redis_safe: bool
     tables: int | None
     refused: int | None
-    jobs: Mapping[str, int]
-    oldest_wait_s: float
-    actors: Mapping[str, int]
+    groups: Mapping[str, GroupHealth]
     streams: int
     inbox_tables: int
     inbox_oldest_s: float
@@ -148,6 +147,23 @@ class Metrics:
         return generate_latest(self._registry) + generate_latest(shown)
 
 
+def _group_families(groups: Mapping[str, GroupHealth]) -> Iterable[Metric]:
+    jobs = GaugeMetricFamily("lakewright_jobs", "Jobs by state.", labels=["state", "group"])
+    waits = GaugeMetricFamily(
+        "lakewright_queue_oldest_wait_seconds", "Wait of the oldest queued job.", labels=["group"]
+    )
+    actors = GaugeMetricFamily("lakewright_actors", "Actors by state.", labels=["state", "group"])
+    slots = GaugeMetricFamily("lakewright_slots", "Slots of the actors that take jobs.", labels=["group"])
+    for group, found in groups.items():
+        for job_state, count in found.depth.depth.items():
+            jobs.add_metric([str(job_state), group], count)
+        waits.add_metric([group], found.depth.oldest_wait_ms / 1000)
+        for state in ACTOR_STATES:
+            actors.add_metric([state, group], found.actors.get(state, 0))
+        slots.add_metric([group], found.slots)
+    return jobs, waits, actors, slots
+
+
 class _SnapshotCollector(Collector):
     """A snapshot as metric families."""
 
@@ -169,17 +185,7 @@ class _SnapshotCollector(Collector):
             yield from _registry_families(now.registry)
         if now.tables_file is not None:
             yield from _tables_file_families(now.tables_file)
-        jobs = GaugeMetricFamily("lakewright_jobs", "Jobs by state.", labels=["state"])
-        for state, count in now.jobs.items():
-            jobs.add_metric([state], count)
-        yield jobs
-        yield GaugeMetricFamily(
-            "lakewright_queue_oldest_wait_seconds", "Wait of the oldest queued job.", now.oldest_wait_s
-        )
-        actors = GaugeMetricFamily("lakewright_actors", "Actors by state.", labels=["state"])
-        for state in ACTOR_STATES:
-            actors.add_metric([state], now.actors.get(state, 0))
-        yield actors
+        yield from _group_families(now.groups)
         unserved = GaugeMetricFamily(
             "lakewright_jobs_without_actor", "Jobs that no actor can run, by what they need.", labels=["ability"]
         )

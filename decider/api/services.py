@@ -31,7 +31,6 @@ from decider.store.queue.stream_reader import StreamReader
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_health import RedisSafety
 from decider.store.registry.manual_runs import ManualRunStore
-from decider.store.registry.operator_settings import OperatorSettings
 from decider.store.registry.rejected_events import RejectedEvents
 from decider.store.registry.saved_registry import SavedRegistry
 from decider.store.registry.table_index import TableIndex
@@ -77,12 +76,12 @@ class TableServices:
 class QueueServices:
     """The job queue: its scripts, administration, runs, streams and counters, the actors, and reads that weigh jobs.
 
-    own_tables: the archives, which this service fills.
+    own_tables: the archives, which this service fills. groups: the further groups, by name; each has an
+    executor, an administration, runs and actors of its own, and shares the rest.
     """
 
     executor: AsyncQueueExecutor
     admin: QueueAdmin
-    operator: OperatorSettings
     runs: RunQueries
     actors: ActorRegistry
     streams: StreamReader
@@ -90,6 +89,16 @@ class QueueServices:
     reads: ReadCounts
     history: FleetHistory
     own_tables: frozenset[TableId] = frozenset()
+    groups: Mapping[str, "QueueServices"] = field(default_factory=dict)
+
+    def of(self, group: str) -> "QueueServices":
+        """Return the services of a group, as a table's state names it."""
+        return self.groups.get(group, self)
+
+    @property
+    def by_group(self) -> dict[str, "QueueServices"]:
+        """These services and the ones of the further groups, by the name of the group."""
+        return {self.executor.name: self, **self.groups}
 
 
 @dataclass(frozen=True, slots=True)

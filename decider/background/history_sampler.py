@@ -43,7 +43,7 @@ class HistorySampler:
         totals = await self._index.totals()
         if totals is None:
             return None
-        depth, counted = await self._admin.depth(), await self._counters.read()
+        depth, counted = await self._admin.depth_of_all(), await self._counters.read()
         sample = FleetSample(
             at_ms=at_ms,
             tables=totals.tables,

@@ -1,6 +1,7 @@
 """The policy in effect for a table, and the source of each value.
 
-Precedence: the registration of a table over its properties, these over its tenant's defaults, these over the service's.
+Precedence: the registration of a table over its properties, these over its tenant's defaults, these over its group's,
+these over the service's.
 A table with an invalid property keeps its last valid properties as a whole, because half of a change is never intended.
 The errors are kept beside it, to be shown.
 """
@@ -48,6 +49,7 @@ class PolicySource(StrEnum):
     REQUEST = "request"
     TABLE = "table"
     TENANT = "tenant"
+    GROUP = "group"
     SERVICE = "service"
     DEFAULT = "default"
 
@@ -89,27 +91,32 @@ class EffectivePolicy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDefaults:
-    """Defaults of tables: the service's policy, and the properties that it gives each tenant.
+    """Defaults of tables: the service's policy, and the properties that it gives each tenant and each group.
 
-    `queue` is the queue that this decider fills; empty: any.
+    `queue` is the queue that this decider fills; empty: any. `groups`: the groups of the queue that it serves, too.
     """
 
     service: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     queue: str = "default"
-    # Both are derived from the fields above, and needed at every refresh of a table.
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # All are derived from the fields above, and needed at every refresh of a table.
     _layers: Mapping[str, "_Read"] = field(init=False, repr=False, compare=False)
+    _of_groups: Mapping[str, "_Read"] = field(init=False, repr=False, compare=False)
     _defaults: Mapping[str, PolicyOrigin] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         layers = {tenant: _read(PolicySource.TENANT, layers_read) for tenant, layers_read in self.tenants.items()}
+        of_groups = {name: _read(PolicySource.GROUP, properties) for name, properties in self.groups.items()}
         object.__setattr__(self, "_layers", layers)
+        object.__setattr__(self, "_of_groups", of_groups)
         object.__setattr__(self, "_defaults", _defaults(self.service))
-        for tenant, layer in layers.items():
-            policy, issues = _laid(self.service, layer)
-            if policy is None or issues:
-                why = "; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in issues)
-                raise InvalidInput(f"the defaults of tenant {tenant!r} cannot be used: {why}", field="tenants")
+        for source, found in ((PolicySource.TENANT, layers), (PolicySource.GROUP, of_groups)):
+            for name, layer in found.items():
+                policy, issues = _laid(self.service, layer)
+                if policy is None or issues:
+                    why = "; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in issues)
+                    raise InvalidInput(f"the defaults of {source} {name!r} cannot be used: {why}", field=f"{source}s")
 
     def resolve(
         self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood, log_status: LogStatus
@@ -135,31 +142,37 @@ class PolicyDefaults:
         return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, refusal)
 
     def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
+        """Resolve over the service's defaults; they, the tenant and the table say which group's are in between."""
         tenant = self._layers.get(table.tenant, (PolicySource.TENANT, PolicyLayer()))
+        found = self._over((tenant,), table, configuration, last_good)
+        of_group = self._of_groups.get(found.policy.queue)
+        if of_group is not None and of_group[1].values:
+            found = self._over((of_group, tenant), table, configuration, last_good)
+        return self._served(found)
+
+    def _over(
+        self, given: tuple["_Read", ...], table: TableRef, configuration: Mapping[str, str], last_good: LastGood
+    ) -> EffectivePolicy:
         asked = _read(PolicySource.TABLE, configuration)
         request = _read(PolicySource.REQUEST, table.properties, asked)
-        layers_read = (tenant, asked, request)
+        layers_read = (*given, asked, request)
         policy, issues = _laid(self.service, *layers_read)
         if policy is not None:
-            return self._served(
-                EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(configuration))
-            )
+            return EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(configuration))
         if last_good:
             good = _read(PolicySource.TABLE, last_good)
-            layers_read = (tenant, good, _read(PolicySource.REQUEST, table.properties, good))
+            layers_read = (*given, good, _read(PolicySource.REQUEST, table.properties, good))
             policy, _ = _laid(self.service, *layers_read)
             if policy is not None:
-                return self._served(
-                    EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(last_good))
-                )
+                return EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(last_good))
         # Only properties of the registration can contradict the defaults by themselves, once these have changed.
         usable, policy = next(
             (layers, laid)
-            for layers in ((tenant, request), (tenant,), ())
+            for layers in ((*given, request), given, ())
             if (laid := _laid(self.service, *layers)[0]) is not None
         )
         found = EffectivePolicy(policy, _origins(self._defaults, usable), issues, {})
-        return self._served(_kept_off(found, (tenant, asked, request)))
+        return _kept_off(found, (*given, asked, request))
 
     def encode(self) -> str:
         """Write the defaults, except the queue, as JSON text."""
@@ -169,7 +182,8 @@ class PolicyDefaults:
         """Return these defaults with what `encode` wrote. Raises InvalidInput where this release cannot use it."""
         try:
             layers_read = json.loads(text)
-            return replace(self, service=Policy.decode(layers_read["policy"]), tenants=layers_read["tenants"])
+            policy, groups = Policy.decode(layers_read["policy"]), layers_read.get("groups", self.groups)
+            return replace(self, service=policy, tenants=layers_read["tenants"], groups=groups)
         except (ValueError, KeyError, TypeError) as problem:
             raise InvalidInput(f"the defaults that another decider has set cannot be used: {problem}") from problem
 
@@ -179,20 +193,26 @@ class PolicyDefaults:
         return hashlib.blake2b(self._written(self.service.version).encode(), digest_size=4).hexdigest()
 
     def _written(self, policy: str) -> str:
-        tenants = {name: dict(sorted(layers_read.items())) for name, layers_read in sorted(self.tenants.items())}
-        return json.dumps({"policy": policy, "tenants": tenants}, sort_keys=True)
+        layers: dict[str, Mapping[str, Mapping[str, str]]] = {"tenants": self.tenants}
+        if self.groups:
+            layers["groups"] = self.groups
+        return json.dumps({"policy": policy, **layers}, sort_keys=True)
 
     def serves(self, policy: Policy) -> bool:
-        """Return whether a table with this policy belongs to the deciders of this group."""
-        return not self.queue or policy.queue == self.queue
+        """Return whether a table with this policy belongs to this queue or to a group of it."""
+        return not self.queue or policy.queue == self.queue or policy.queue in self.groups
+
+    def group(self, policy: Policy) -> str:
+        """Return the group of a table with this policy; empty: it is in the queue itself, or in none that is served."""
+        return policy.queue if policy.queue in self.groups and policy.queue != self.queue else ""
 
     def _served(self, found: EffectivePolicy) -> EffectivePolicy:
-        """Disable a table that belongs to another group."""
+        """Disable a table that belongs to another queue."""
         if self.serves(found.policy):
             return found
         note = (
             f"the table belongs to the queue {found.policy.queue!r}, this decider to {self.queue!r}; "
-            f"set lakewright.queue={self.queue} to have it optimized here"
+            f"set lakewright.queue={' or '.join(sorted({self.queue, *self.groups}))} to have it optimized here"
         )
         off = {"enabled": found.origins["queue"]}
         return replace(

@@ -30,6 +30,7 @@ from decider.state.table_summary import TableSummary
 from decider.state.target_fit import NO_TARGET
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import StateUpdate, ingest
+from decider.store.tables.table_group import hand_over_jobs
 from decider.store.tables.table_queue_limits import (
     MOVING,
     announce_queue_limits,
@@ -137,6 +138,7 @@ class StateRebuilder:
                 # The jobs that were cancelled may have been the winner's, so every partition is evaluated once more.
                 return await self.rebuild(table, reader, winner, reason, counters=counters)
             return None
+        await hand_over_jobs(self._queue, table.id, before="" if old is None else old.group, after=new.group)
         if void and not (is_recreated and policy.enabled):
             await self._withdraw(table, idle, newest, void)
         if is_new_policy:
@@ -178,6 +180,7 @@ class StateRebuilder:
             contention=old.contention if old else NO_CONTENTION,
             is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
             queue_limits=queue_limits_of(in_force),
+            group=self._defaults.current.group(in_force.policy),
             refusal=snapshot.refusal,
             removals=same.removals if same else NO_REMOVALS,
             commit_counts=same.commit_counts if same else NO_COMMITS,

@@ -26,6 +26,7 @@ from decider.state.table_summary import SummaryChange, TableSummary
 from decider.state.target_fit import TargetBasis, TargetFit
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import ingest
+from decider.store.tables.table_group import move_table
 from decider.store.tables.table_queue_limits import move_queue_limits, queue_limits_of
 from decider.store.tables.table_state import COUNTS_KEPT, TableState, TableStateStore
 from decider.tracking.commit_batch import CommitBatch
@@ -148,15 +149,18 @@ class TableTracking:
     async def _advance(self, cursor: TableState, hinted: int | None) -> _TrackStep:
         """Apply the next batch of commits after the cursor."""
         in_force = self._in_force(cursor)
-        if (in_force.policy.state_version, queue_limits_of(in_force)) != (cursor.policy, cursor.queue_limits):
+        if (
+            self._where(in_force) != (cursor.queue_limits, cursor.group)
+            or in_force.policy.state_version != cursor.policy
+        ):
             # Another decider may have started with other defaults; or another refresh has just adopted them.
             await self._parts.defaults.refresh()
             in_force = self._in_force(cursor)
-        policy, limits = in_force.policy, queue_limits_of(in_force)
+        policy = in_force.policy
         if policy.state_version != cursor.policy:
             return _TrackStep(rescan="the policy of the service, the tenant or the registration changed")
-        if limits != cursor.queue_limits:
-            return await self._limit(cursor, limits)
+        if self._where(in_force) != (cursor.queue_limits, cursor.group):
+            return await self._place(cursor, *self._where(in_force))
         if not await self._is_same_table(cursor.position):
             return _TrackStep(
                 rescan=f"commit {cursor.version} is missing or another one: the table was created again or rolled back"
@@ -193,12 +197,21 @@ class TableTracking:
             is_caught_up = is_reached and last.metadata is cursor.metadata
             return await self._ingest(cursor, last, batch, is_caught_up=is_caught_up)
 
-    async def _limit(self, cursor: TableState, limits: str) -> _TrackStep:
-        """Set the table's limits in the queue by its policy; for these, nothing is counted again."""
-        before = cursor.queue_limits
-        if not await move_queue_limits(self._parts.queue, self._table.id, before=before, after=limits):
+    def _where(self, in_force: EffectivePolicy) -> tuple[str, str]:
+        """Return the limits that a policy sets in the queue, and the group."""
+        return queue_limits_of(in_force), self._parts.defaults.current.group(in_force.policy)
+
+    async def _place(self, cursor: TableState, limits: str, group: str) -> _TrackStep:
+        """Set the table's limits in the queue by its policy, or move it to its group; nothing is counted again."""
+        queue, table = self._parts.queue, self._table
+        if limits != cursor.queue_limits:
+            if not await move_queue_limits(queue, table.id, before=cursor.queue_limits, after=limits):
+                return _TrackStep(raced=True)
+            return _TrackStep(state=replace(cursor, queue_limits=limits))
+        if not await move_table(queue, table.id, before=cursor.group, after=group):
             return _TrackStep(raced=True)
-        return _TrackStep(state=replace(cursor, queue_limits=limits))
+        log.info("table_moved", table=table.name, before=cursor.group, group=group)
+        return _TrackStep(state=replace(cursor, group=group))
 
     def _in_force(self, cursor: TableState) -> EffectivePolicy:
         """Return the policy for a table at this version, by the rule of refusals that this release has."""

@@ -12,6 +12,7 @@ from services import paths
 from services.settings import (
     BACKGROUND_LOAD,
     DEFAULT_BACKGROUND_LOAD,
+    GROUP,
     LOG_LEVEL,
     QUEUE,
     REDIS_URL,
@@ -31,6 +32,8 @@ from shared.formats.options import FormatOptions
 from shared.paths.boundary import Boundary
 from shared.paths.locations import canonical_location
 from shared.paths.store_options import StoreOptions
+from shared.policy import parsers
+from shared.queue.keys import in_group
 from shared.queue.limits import MAX_SHARED_JOBS
 from shared.queue.model import Share
 
@@ -124,13 +127,19 @@ class ActorSettings:
     formats: FormatOptions = field(default_factory=FormatOptions)
 
 
+def _queue(read: EnvironmentReader) -> str:
+    """Return the name of the queue, or of the group of it, whose jobs the actor runs."""
+    queue = read(QUEUE, parsers.group, "default")
+    return in_group(queue, read(GROUP, parsers.group, ""))
+
+
 def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings:
     """Read the actor's settings; raises InvalidInput that names the variable and what it accepts."""
     read = EnvironmentReader(environment, secret=SECRET | {SPARK_OPTIONS})
     no_options: dict[str, str] = {}
     return ActorSettings(
         redis_url=read(REDIS_URL, parse_redis_url, default_redis_url(environment)),
-        queue=read(QUEUE, str, "default"),
+        queue=_queue(read),
         name=read(NAME, str, f"{host_name()}-{os.getpid()}"),
         slots=read(SLOTS, number(int, 1, 64), 2),
         share=Share(

@@ -222,6 +222,7 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
     return {
         "location": answer["location"],
         "tenant": answer["tenant"],
+        "group": answer["group"],
         "state": state_text(answer),
         **({"refused": _refusal(answer["refusal"])} if answer["refusal"] else {}),
         "version": cursor["version"] if cursor else "not yet read",

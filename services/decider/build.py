@@ -155,13 +155,14 @@ def build_operations(settings: DeciderSettings) -> OperationServices:
 def build_queue(
     settings: DeciderSettings, operations: OperationServices, saver: RegistrySaver | None = None
 ) -> QueueServices:
-    """Build the queue's scripts, administration and queries."""
-    executor = AsyncQueueExecutor(operations.redis, settings.queue, safety=operations.safety)
+    """Build the scripts, administration and queries of the queue and of each of its further groups."""
+    executor = AsyncQueueExecutor(
+        operations.redis, settings.queue, safety=operations.safety, groups=settings.tracking.groups
+    )
     operator = OperatorSettings(executor, operations.now_ms, saver)
-    return QueueServices(
+    queue = QueueServices(
         executor=executor,
         admin=QueueAdmin(executor, operator),
-        operator=operator,
         runs=RunQueries(executor),
         actors=ActorRegistry(executor),
         streams=StreamReader(executor),
@@ -172,6 +173,18 @@ def build_queue(
             table_id(deltalake_location(one)) for one in (settings.archives.ledger, settings.archives.rewrites) if one
         ),
     )
+    groups: dict[str, QueueServices] = {}
+    for name in executor.names[1:]:
+        of_group = executor.of_group(name)
+        set_by_operators = OperatorSettings(of_group, operations.now_ms, saver)
+        groups[keys.group_of(name)] = replace(
+            queue,
+            executor=of_group,
+            admin=QueueAdmin(of_group, set_by_operators),
+            runs=RunQueries(of_group),
+            actors=ActorRegistry(of_group),
+        )
+    return replace(queue, groups=groups)
 
 
 def build_tables(
@@ -184,7 +197,8 @@ def build_tables(
     """Build the stores of what is known of tables."""
     formats, actions = formats_and_actions
     tables_file = settings.locations.tables_file
-    own = PolicyDefaults(settings.tracking.policy, settings.tracking.tenants, settings.queue)
+    tracking = settings.tracking
+    own = PolicyDefaults(tracking.policy, tracking.tenants, settings.queue, tracking.groups)
     registry = TableRegistry(operations.redis, operations.safety, now_ms=operations.now_ms, saver=saver)
     return TableServices(
         registry=registry,

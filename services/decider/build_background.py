@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from decider.api.services import Services
+from decider.api.services import QueueServices, Services
 from decider.archive.delta_archive import ArchiveSpec, DeltaArchive
 from decider.archive.ledger_batches import LedgerBatches
 from decider.archive.ledger_rows import LEDGER_SCHEMA
@@ -58,9 +58,7 @@ def build_background(settings: DeciderSettings, services: Services) -> Mapping[s
         ),
         "timers": TimerRunner(queue.executor, tables.registry, requests.tracker, now_ms),
         "history": HistorySampler(queue.history, tables.index, admin, queue.counters, now_ms),
-        "preemption": JobPreemption(admin),
-        "queue_audit": PeriodicCall(AUDIT, admin.audit),
-        "slot_count": SlotCount(admin, queue.actors.slots),
+        **_of_groups(queue),
         "aof_rewrite": AofRewrite(admin),
         "library_cleanup": LibraryCleanup(admin),
         "work_windows": WorkWindowTimes(queue.executor, settings.tracking.prices),
@@ -80,6 +78,19 @@ def build_background(settings: DeciderSettings, services: Services) -> Mapping[s
     return tasks | _saved_tables(services) | _consumers(settings, services) | _archives(settings, services)
 
 
+def _of_groups(queue: QueueServices) -> dict[str, BackgroundTask]:
+    """Build the upkeep that each group has of its own."""
+    found: dict[str, BackgroundTask] = {}
+    for name, one in queue.by_group.items():
+        mark = "" if one is queue else f"_{name}"
+        found |= {
+            f"preemption{mark}": JobPreemption(one.admin),
+            f"queue_audit{mark}": PeriodicCall(AUDIT, one.admin.audit),
+            f"slot_count{mark}": SlotCount(one.admin, one.actors.slots),
+        }
+    return found
+
+
 def _saved_tables(services: Services) -> dict[str, BackgroundTask]:
     """Build what carries tables from outside of Redis into the registry: those that were saved, and declared ones."""
     tables, queue, requests, redis = services.tables, services.queue, services.requests, services.operations.redis
@@ -88,7 +99,7 @@ def _saved_tables(services: Services) -> dict[str, BackgroundTask]:
         found["registry_sync"] = RegistrySync(
             tables.registry,
             sources.saved,
-            RegistryEntries(redis, queue.operator, services.operations.now_ms),
+            RegistryEntries(redis, [one.admin.operator for one in queue.by_group.values()], services.operations.now_ms),
             MergeMark(redis),
             AppliedChanges(requests.refresh_queue, queue.executor, kinds),
             clock_s=time.monotonic,

@@ -26,6 +26,7 @@ from services.settings import (
     DISCOVERY_S,
     DRIFT_S,
     EVENTS_PER_S,
+    GROUPS,
     HMAC_SECRETS,
     HMAC_WINDOW_S,
     HTTP_ADDRESS,
@@ -67,10 +68,11 @@ from shared.errors import InvalidInput
 from shared.formats.options import FormatOptions
 from shared.paths.locations import canonical_location
 from shared.paths.store_options import StoreOptions
+from shared.policy import parsers
 from shared.policy.policy import Policy, PolicyLayer, apply
 from shared.policy.properties import as_properties, read_properties
 from shared.prices import Prices, parse_prices
-from shared.queue.limits import require_name
+from shared.queue.limits import MAX_GROUPS, require_name
 
 _MAX_PORT = 65_535
 _MONTH_S = 30 * 86_400.0
@@ -138,7 +140,7 @@ class LocationSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrackingSettings:
-    """Policy defaults of the service and of tenants, and seconds between two sweeps and two drift checks.
+    """Policy defaults of the service, tenants and groups, and seconds between two sweeps and two drift checks.
 
     advice_cpu: share of one core for advice; 0: none is made. background_load: share of the machine's cores that others
     use, above which advice has a tenth of that; 1: it never has less. prices: of what runs use, None without any.
@@ -146,6 +148,7 @@ class TrackingSettings:
 
     policy: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sweep_s: float = 300.0
     drift_s: float = 3_600.0
     advice_cpu: float = 0.1
@@ -183,7 +186,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
     defaults = DeciderSettings()
     return DeciderSettings(
         redis_url=read(REDIS_URL, parse_redis_url, default_redis_url(environment)),
-        queue=read(QUEUE, str, defaults.queue),
+        queue=read(QUEUE, parsers.group, defaults.queue),
         address=read(HTTP_ADDRESS, parse_address, defaults.address),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
         access=_access(read),
@@ -300,7 +303,8 @@ def _tracking(read: EnvironmentReader) -> TrackingSettings:
     defaults = TrackingSettings()
     return TrackingSettings(
         policy=read(POLICY, parse_policy, defaults.policy),
-        tenants=read(TENANTS, _tenants, {}),
+        tenants=read(TENANTS, _properties_by_name, {}),
+        groups=read(GROUPS, parse_groups, {}),
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
         advice_cpu=read(ADVICE_CPU, number(float, 0, 1), defaults.advice_cpu),
@@ -355,7 +359,21 @@ def _pairs(text: str) -> dict[str, str]:
     return pairs
 
 
-def _tenants(text: str) -> dict[str, dict[str, str]]:
+def parse_groups(text: str) -> dict[str, dict[str, str]]:
+    """Read `etl,nightly`, or a JSON object of their defaults. Raises ValueError."""
+    is_listed = not text.strip().startswith("{")
+    found = {name: dict[str, str]() for name in comma_separated(text)} if is_listed else _properties_by_name(text)
+    for name, properties in found.items():
+        if parsers.group(name) != name:
+            raise ValueError(f"{name!r} is no name of a group; use 1 to 40 of a-z, 0-9, _ and -")
+        if "queue" in read_properties(properties).values:
+            raise ValueError(f"the defaults of group {name!r} name a queue, but the table's own property decides")
+    if len(found) > MAX_GROUPS:
+        raise ValueError(f"{len(found)} groups; a queue has at most {MAX_GROUPS}")
+    return found
+
+
+def _properties_by_name(text: str) -> dict[str, dict[str, str]]:
     found = json.loads(text)
     if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
         raise ValueError('expected a JSON object of objects, such as {"sales": {"target-file-size": "256mb"}}')

@@ -220,6 +220,7 @@ def run_record(raw: Any) -> RunRecord:
         finished_ms=int(fields["finished"]),
         result=fields["result"],
         error=fields["error"],
+        group=fields.get("group", ""),
     )
 
 

@@ -1,7 +1,8 @@
 """Every key in Redis has a name here and nowhere else; `lua/include/keys.lua` is this file's twin in Lua.
 
 All keys of one queue carry the same hash tag `{lw:<queue>}`, so that one script may touch them all in a cluster. No
-script touches the other keys, at the end of this file: only deciders use them.
+script touches the other keys, at the end of this file: only deciders use them. A queue may have groups, named
+`<queue>/<group>`: each has jobs, actors and settings of its own; what is known of tables is the queue's.
 """
 
 import hashlib
@@ -41,9 +42,35 @@ class KeyType(StrEnum):
 
 
 def prefix(queue: str) -> str:
-    """Return the beginning of every key of a queue; it is KEYS[1] of every script."""
+    """Return the beginning of every key of a queue, or of a group of one; it is KEYS[1] of every script."""
     require_queue(queue)
-    return f"{{lw:{queue}}}:"
+    name, _, group = queue.partition("/")
+    return f"{{lw:{name}}}:g:{group}:" if group else f"{{lw:{name}}}:"
+
+
+def of_tables(queue: str) -> str:
+    """Return the beginning of the keys that all groups of a queue share."""
+    return prefix(whole(queue))
+
+
+def whole(queue: str) -> str:
+    """Return the queue to which a group belongs; a queue is its own."""
+    return queue.partition("/")[0]
+
+
+def group_of(queue: str) -> str:
+    """Return the name of a group within its queue; empty for the queue itself."""
+    return queue.partition("/")[2]
+
+
+def in_group(queue: str, group: str) -> str:
+    """Return the name of a group of a queue; empty, or the queue's own name: the queue itself."""
+    return queue if group in ("", queue) else f"{queue}/{group}"
+
+
+def groups(queue: str) -> str:
+    """Zset: the groups in which any table ever was, all with score 0."""
+    return of_tables(queue) + "groups"
 
 
 def all_keys(queue: str) -> str:
@@ -60,6 +87,11 @@ def kind_and_name(queue: str, key: str) -> tuple[KeyKind, str] | None:
 def config(queue: str) -> str:
     """Hash: schema, settings, weights."""
     return prefix(queue) + "cfg"
+
+
+def tables_config(queue: str) -> str:
+    """Hash: weights and limits of tables, which stay when a table moves to another group; of a queue, its `config`."""
+    return of_tables(queue) + "cfg"
 
 
 def job(queue: str, job_id: JobId) -> str:
@@ -145,7 +177,7 @@ def throttled(queue: str, scope: Scope, name: str) -> str:
 
 def reply(queue: str, worker: str, nonce: str) -> str:
     """Return the key of a remembered reply (string with TTL): a repeated call is answered without being repeated."""
-    return f"{prefix(queue)}w:{worker}|{nonce}"
+    return f"{of_tables(queue)}w:{worker}|{nonce}"
 
 
 def aside(queue: str) -> str:
@@ -165,32 +197,32 @@ def aside_flow(queue: str, band: Band, tenant: str, table: str) -> str:
 
 def changed_tables(queue: str) -> str:
     """Zset: tables by the time at which their state moved last, so that a list of all tables rereads only those."""
-    return prefix(queue) + "moved"
+    return of_tables(queue) + "moved"
 
 
 def table_state(queue: str, table: str) -> str:
     """Hash: how far a table's log has been read; `version` is compared before every move."""
-    return f"{prefix(queue)}cur:{table}"
+    return f"{of_tables(queue)}cur:{table}"
 
 
 def partitions(queue: str, table: str) -> str:
     """Hash: partition key to the partition's opaque state."""
-    return f"{prefix(queue)}partitions:{table}"
+    return f"{of_tables(queue)}partitions:{table}"
 
 
 def refusals(queue: str, table: str) -> str:
     """Hash: partition key to what is remembered of its refused files, opaque text."""
-    return f"{prefix(queue)}refusals:{table}"
+    return f"{of_tables(queue)}refusals:{table}"
 
 
 def refusing_tables(queue: str) -> str:
     """Hash: table to the number of its partitions of which refusals are remembered; zero is absent."""
-    return prefix(queue) + "refusing"
+    return of_tables(queue) + "refusing"
 
 
 def work_windows(queue: str) -> str:
     """Hash: table to its work window, as `HeldWork.in_queue` writes it; none is absent."""
-    return prefix(queue) + "windows"
+    return of_tables(queue) + "windows"
 
 
 def budgets(queue: str) -> str:
@@ -198,77 +230,77 @@ def budgets(queue: str) -> str:
 
     Also of a table the limit of its write amplification, and what is exempt from its limits (see budget.lua).
     """
-    return prefix(queue) + "budgets"
+    return of_tables(queue) + "budgets"
 
 
 def spent(queue: str) -> str:
     """Hash: scope with a budget to what its jobs have used, and may use while they run, in this day and month."""
-    return prefix(queue) + "spent"
+    return of_tables(queue) + "spent"
 
 
 def budget_waits(queue: str) -> str:
     """Zset: tables of which a job waits for a budget, by the time at which it asks again."""
-    return prefix(queue) + "budgetwaits"
+    return of_tables(queue) + "budgetwaits"
 
 
 def rates(queue: str, table: str) -> str:
     """Hash: kind and extent of jobs to what they used per byte on a table; `rewritten`: bytes by day."""
-    return f"{prefix(queue)}rates:{table}"
+    return f"{of_tables(queue)}rates:{table}"
 
 
 def ledger(queue: str, table: str) -> str:
     """Capped stream: decisions and what became of them."""
-    return f"{prefix(queue)}led:{table}"
+    return f"{of_tables(queue)}led:{table}"
 
 
 def measures(queue: str, table: str) -> str:
     """Hash: sums of what the newest runs of a table measured."""
-    return f"{prefix(queue)}meas:{table}"
+    return f"{of_tables(queue)}meas:{table}"
 
 
 def timers(queue: str, table: str) -> str:
     """Zset: the timers of one table by the time at which they fire."""
-    return f"{prefix(queue)}due:{table}"
+    return f"{of_tables(queue)}due:{table}"
 
 
 def due_tables(queue: str) -> str:
     """Zset: tables by the time at which their first timer fires."""
-    return prefix(queue) + "due"
+    return of_tables(queue) + "due"
 
 
 def staged_partitions(queue: str, name: str) -> str:
     """Hash with a TTL: the partitions of a rebuild that is too large for one call, until they replace the old ones."""
-    return f"{prefix(queue)}new:{name}"
+    return f"{of_tables(queue)}new:{name}"
 
 
 def staged_timers(queue: str, name: str) -> str:
     """Zset with a TTL: the timers that belong to `staged_partitions`."""
-    return f"{prefix(queue)}newdue:{name}"
+    return f"{of_tables(queue)}newdue:{name}"
 
 
 def archive_progress(queue: str) -> str:
     """Hash: number of the newest batch of ledger records that was archived, and the `pending` one."""
-    return prefix(queue) + "arch"
+    return of_tables(queue) + "arch"
 
 
 def archived_up_to(queue: str) -> str:
     """Hash: table to the newest record of its ledger that is in the archive."""
-    return prefix(queue) + "arch:at"
+    return of_tables(queue) + "arch:at"
 
 
 def counters(queue: str, table: str | None = None) -> str:
     """Hash: counters of one table, or of the whole queue."""
-    return prefix(queue) + ("count" if table is None else f"count:{table}")
+    return of_tables(queue) + ("count" if table is None else f"count:{table}")
 
 
 def runs(queue: str) -> str:
     """Capped stream: finished runs."""
-    return prefix(queue) + "hist"
+    return of_tables(queue) + "hist"
 
 
 def events(queue: str) -> str:
     """Capped stream: what people want to know of and no run reports (quarantined, preempted, cancelled)."""
-    return prefix(queue) + "ev"
+    return of_tables(queue) + "ev"
 
 
 def actors(queue: str) -> str:

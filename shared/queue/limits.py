@@ -30,6 +30,9 @@ CRASHES_UNTIL_EXCLUSIVE = 2  # As in lua/include/run_end.lua; tests compare them
 """Runs of a job under which an engine died, or an actor fell silent, until it runs alone there: one may be chance
 or another job's doing. If an engine dies once more it is this job's doing, and the job is quarantined."""
 
+MAX_GROUPS = 16  # As in lua/include/group.lua.
+"""Groups of one queue: each claim looks where else a job may run."""
+
 MAX_SLOTS = 32
 """Jobs per claim; more would let one script hold the server for milliseconds."""
 
@@ -117,7 +120,8 @@ MAX_ABILITIES = 100
 """Abilities of one actor: formats times kinds of job."""
 
 _NAME = re.compile(r"[^\s|{}\x00-\x1f\x7f]+")
-_QUEUE = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_WORD = "[a-z0-9][a-z0-9_-]{0,39}"
+_QUEUE = re.compile(f"{_WORD}(/{_WORD})?")
 
 
 def require_name(value: str, field: str) -> None:
@@ -132,10 +136,11 @@ def require_name(value: str, field: str) -> None:
 
 
 def require_queue(queue: str) -> None:
-    """Refuse a queue name that is not a short lower-case word."""
+    """Refuse a name of a queue, or of a group of one (`queue/group`), that is not of short lower-case words."""
     if not _QUEUE.fullmatch(queue):
         raise InvalidInput(
-            f"queue {queue[:80]!r} is no queue name; use 1 to 40 of a-z, 0-9, '_' and '-'",
+            f"queue {queue[:80]!r} is no queue name; use 1 to 40 of a-z, 0-9, '_' and '-'; a group of it follows "
+            "behind a '/'",
             field="queue",
             allowed=_QUEUE.pattern,
         )

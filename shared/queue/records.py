@@ -1,5 +1,6 @@
 """Records of the queue: values for reading only, apart from those that transitions take and give."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.queue.model import Band, JobId, JobKey, JobState, StopReason, Token
@@ -64,9 +65,19 @@ class QueueDepth:
         return 0 if self.oldest_enqueued_at_ms is None else max(0, self.now_ms - self.oldest_enqueued_at_ms)
 
 
+def sum_of_depths(depths: Sequence[QueueDepth]) -> QueueDepth:
+    """Add up the jobs of several groups; at least one."""
+    oldest = [one.oldest_enqueued_at_ms for one in depths if one.oldest_enqueued_at_ms is not None]
+    counts = {state: sum(one.depth[state] for one in depths) for state in JobState}
+    return QueueDepth(max(one.now_ms for one in depths), counts, min(oldest, default=None))
+
+
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One finished run as the history keeps it; `entry_id` is its place in the stream and the cursor for paging."""
+    """One finished run as the history keeps it; `entry_id` is its place in the stream and the cursor for paging.
+
+    group: the one in which it ran; empty for the queue itself.
+    """
 
     entry_id: str
     id: JobId
@@ -85,6 +96,7 @@ class RunRecord:
     finished_ms: int
     result: str
     error: str
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ def test_an_actor_is_listed_with_what_it_says_and_forgotten_when_it_falls_silent
     assert 0 <= one["heartbeat_age_s"] <= one["expires_after_s"] == KEPT_MS / 1000
     assert decider.get("/v1/actors")["slots"] == 4
     assert decider.get("/v1/status")["actors"] == {"idle": 2}
-    assert 'lakewright_actors{state="idle"} 2.0' in decider.client.get("/metrics").text
+    assert 'lakewright_actors{group="default",state="idle"} 2.0' in decider.client.get("/metrics").text
     live.fall_silent()
     until("it is forgotten", lambda: set(listed(decider)) == {"a-2"})
     live.presence.deregister()

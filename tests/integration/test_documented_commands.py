@@ -79,12 +79,13 @@ def test_readme_s_call_of_the_webhook_is_accepted(decider: LiveDecider, tmp_path
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 SHOWN_ELSEWHERE = {
     "optimize /data/lake/events --target-file-size 64KiB": "tests/integration/test_adhoc.py",
+    "queue show --group etl": "tests/integration/test_groups.py",
     "rewrite-manifests sales.orders": "tests/integration/test_iceberg_tables.py",
     "rewrite-manifests sales.orders --dry-run": "tests/integration/test_iceberg_tables.py",
     "tables add s3://lake/sales/orders --name sales.orders": "tests/integration/test_iceberg_on_s3.py",
     "tables index /lake/events": "tests/integration/test_indexed_tables.py",
 }
-"""Those that need a terminal, a catalog, a store or an index, with the test that runs them."""
+"""Those that need a terminal, a catalog, a store, an index or a group, with the test that runs them."""
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=lambda page: page.stem)

@@ -49,7 +49,7 @@ async def in_world(redis_url: str) -> AsyncIterator[World]:
     operator = OperatorSettings(AsyncQueueExecutor(redis, "default"), lambda: NOW_MS)
     registry = TableRegistry(redis, now_ms=lambda: NOW_MS)
     ahead = TableRegistry(redis, now_ms=lambda: NOW_MS + 3_600_000)
-    yield World(redis, registry, ahead, RegistryEntries(redis, operator, lambda: NOW_MS))
+    yield World(redis, registry, ahead, RegistryEntries(redis, [operator], lambda: NOW_MS))
     await redis.aclose()
 
 
@@ -265,3 +265,16 @@ async def test_a_merge_does_not_count_if_redis_was_emptied_meanwhile(redis_url: 
         assert not await mark.is_merged()
         assert await mark.complete(other)
         assert await mark.is_merged()
+
+
+async def test_what_operators_set_in_a_group_is_restored_there_alone(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
+        queues = [AsyncQueueExecutor(world.redis, name) for name in ("default", "default/etl")]
+        operators = [OperatorSettings(queue, lambda: NOW_MS) for queue in queues]
+        entries = RegistryEntries(world.redis, operators, lambda: NOW_MS)
+        await operators[1].record_pause(Scope.QUEUE, "", paused=True)
+        saved = await entries.read()
+        await world.redis.flushall()
+        await entries.apply(saved, {})
+        assert [await world.redis.hget(keys.config(queue.name), "paused") for queue in queues] == [None, b"all"]
+        assert await entries.read() == saved

@@ -189,6 +189,8 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "table_names": ({_TABLE: "sales.orders"},),
         "tables": (12, {_TABLE: 3}),
         "target_bytes": (134_217_728,),
+        "group": ("etl",),
+        "quota": ("25%",),
         "tenant": ("sales",),
         "tenants": ({"sales": 3},),
         "title": ("Lakewright",),

@@ -14,7 +14,7 @@ from shared.queue.states import Transition, is_legal
 
 TEST_TIME = """
 -- The clock of tests: microseconds in a key.
-local function clock_us() return tonumber(redis.call('GET', P .. 'test:now_us')) end
+local function clock_us() return tonumber(redis.call('GET', S .. 'test:now_us')) end
 """
 
 READ_ALL = """
@@ -43,7 +43,7 @@ class TestClock:
 
     def __init__(self, client: redis.Redis, queue: str, now_ms: int = 1_700_000_000_000) -> None:
         self._client = client
-        self._key = keys.prefix(queue) + "test:now_us"
+        self._key = keys.of_tables(queue) + "test:now_us"
         self.now_ms = now_ms
         self.advance(0)
 

@@ -101,7 +101,12 @@ PANELS = (
         "percentunit",
         (("{{scope}} {{name}} {{budget}}", "max by (scope, name, budget) (lakewright_budget_used_ratio)"),),
     ),
-    Panel("Jobs", "Jobs by state.", "short", (("{{state}}", "max by (state) (lakewright_jobs)"),)),
+    Panel(
+        "Jobs",
+        "Jobs by state.",
+        "short",
+        (("{{state}}", "sum by (state) (max by (state, group) (lakewright_jobs))"),),
+    ),
     Panel(
         "Oldest wait",
         "Wait of the oldest queued job, and of the oldest table whose log is to be read.",
@@ -111,7 +116,15 @@ PANELS = (
             ("table", "max(lakewright_refresh_queue_oldest_seconds)"),
         ),
     ),
-    Panel("Actors", "Actors by state.", "short", (("{{state}}", "max by (state) (lakewright_actors)"),)),
+    Panel(
+        "Actors",
+        "Actors by state, and the slots of each group.",
+        "short",
+        (
+            ("{{state}}", "sum by (state) (max by (state, group) (lakewright_actors))"),
+            ("slots {{group}}", "max by (group) (lakewright_slots)"),
+        ),
+    ),
     Panel(
         "Runs of jobs",
         "Runs per second, those that failed, and groups of files whose commit met a conflict.",

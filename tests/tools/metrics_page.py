@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from decider.api.group_health import GroupHealth
 from decider.api.metrics import Metrics, MetricsSnapshot
 from decider.background.tables_file_sync import TablesFileStatus
 from decider.store.fleet_history import FleetSample
@@ -15,7 +16,7 @@ END = "<!-- metrics: end -->"
 
 def exported() -> dict[str, tuple[str, str]]:
     """Return type and meaning of each metric that a decider exports, by its name in queries."""
-    snapshot = MetricsSnapshot("0.1.0", True, True, 1, 0, {"queued": 1}, 0.0, {}, 0, 0, 0.0, {"get": 1}, {})
+    snapshot = MetricsSnapshot("0.1.0", True, True, 1, 0, {"default": GroupHealth()}, 0, 0, 0.0, {"get": 1}, {})
     saved, declared = SaveStatus("file:///state", 1, 1, 1, "", ()), TablesFileStatus("x")
     snapshot = replace(
         snapshot, registry=saved, tables_file=declared, refusing_partitions=0, sample=FleetSample(at_ms=1)

@@ -19,7 +19,6 @@ RECORDS = {
     "actor/formats/parquet/footer_summary.py": {"FooterSummary"},
     "actor/ports.py": {"GroupOutcome"},
     "actor/report.py": {"RunReport"},
-    "decider/api/health_snapshot.py": {"HealthSnapshot"},
     "decider/api/metrics.py": {"MetricsSnapshot"},
     "decider/decide/decision.py": {"Decision"},
     "decider/decide/ledger.py": {"LedgerRecord"},

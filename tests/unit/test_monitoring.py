@@ -58,7 +58,7 @@ def test_the_page_lists_each_stage_that_the_code_names_and_otherwise_figures_of_
 
 def test_every_counter_is_exported_and_every_stage_before_it_is_first_counted() -> None:
     """An increase from nothing to one is seen only by a series that was there at nothing."""
-    snapshot = MetricsSnapshot("0.1.0", True, True, 1, 0, {}, 0.0, {}, 0, 0, 0.0, {}, {"vacuum_files_deleted": 7})
+    snapshot = MetricsSnapshot("0.1.0", True, True, 1, 0, {}, 0, 0, 0.0, {}, {"vacuum_files_deleted": 7})
     lines = Metrics().render(snapshot).decode().splitlines()
     found = dict(re.findall(r'lakewright_funnel_total\{stage="([a-z_]+)"\} (\S+)', "\n".join(lines)))
     assert found == {**dict.fromkeys(STAGES, "0.0"), "vacuum_files_deleted": "7.0"}

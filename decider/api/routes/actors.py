@@ -1,5 +1,6 @@
 """Actors: list them and drain one."""
 
+from collections import Counter
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -22,6 +23,7 @@ class ActorView(
     """One actor, as reported with its heartbeat."""
 
     id: str = Field(description="Actor name.")
+    group: str = Field(description="Group of the queue that it serves.")
     state: str = Field(
         description="`working`, `idle`, `draining` (finishes its jobs and claims no more), `drained`, or `died`."
     )
@@ -51,9 +53,9 @@ class ActorList(ResponseModel):
 
     slots: int = Field(description="Slots of all actors that claim jobs.")
     busy_slots: int = Field(description="Slots of any actor that run jobs.")
-    actors: tuple[ActorView, ...] = Field(description="Actors by name.")
+    actors: tuple[ActorView, ...] = Field(description="Actors by group and name.")
     unserved: tuple[UnservedJobs, ...] = Field(
-        description="Jobs that none of these actors can run, by the ability that they need."
+        description="Jobs that no actor of their group can run, by the ability that they need."
     )
 
 
@@ -73,8 +75,12 @@ ActorPath = Annotated[
 @router.get("", summary="List actors", responses=failures())
 async def list_actors(queue: Queue) -> ActorList:
     """List actors with their slots, jobs, versions and heartbeat age."""
-    seen = await queue.actors.all()
-    unserved = await queue.actors.unserved(seen)
+    groups = queue.by_group.items()
+    by_group = {name: await one.actors.all() for name, one in groups}
+    unserved: Counter[str] = Counter()
+    for name, one in groups:
+        unserved.update(await one.actors.unserved(by_group[name]))
+    seen = [actor for actors in by_group.values() for actor in actors]
     return ActorList(
         slots=sum(one.slots for one in seen if one.takes_jobs),
         busy_slots=sum(one.busy_slots for one in seen),
@@ -89,6 +95,6 @@ async def drain_actor(actor: ActorPath, queue: Queue) -> AdminResult:
 
     Takes effect with the next heartbeat and lasts until the actor restarts.
     """
-    if not await queue.actors.request_drain(actor):
+    if not any([await one.actors.request_drain(actor) for one in queue.by_group.values()]):
         raise not_found("actor", actor)
     return AdminResult(message=f"Actor {actor} claims no more jobs; stop it when its state is drained.")

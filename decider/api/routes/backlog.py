@@ -5,7 +5,7 @@ from functools import partial
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from decider.api.dependencies import Http, Queue
+from decider.api.dependencies import Group, Http
 from decider.api.openapi import failures
 from decider.api.services import QueueServices
 from decider.store.queue.backlog import read_backlog
@@ -30,10 +30,10 @@ class QueueBacklog(ResponseModel):
 router = APIRouter(prefix="/v1/backlog", tags=["queue"])
 
 
-@router.get("", summary="Show the backlog", response_model=QueueBacklog, responses=failures())
-async def show_backlog(queue: Queue, http: Http) -> Response:
-    """Show the predicted seconds of work that wait or run, in all; KEDA's `metrics-api` reads `work_s`."""
-    return await http.expensive_calls.queue_reads.get("backlog", partial(_backlog, queue))
+@router.get("", summary="Show the backlog", response_model=QueueBacklog, responses=failures(404, 422))
+async def show_backlog(queue: Group, http: Http) -> Response:
+    """Show the predicted seconds of work that wait or run in a group; KEDA's `metrics-api` reads `work_s`."""
+    return await http.expensive_calls.queue_reads.get(f"backlog {queue.executor.name}", partial(_backlog, queue))
 
 
 async def _backlog(queue: QueueServices) -> QueueBacklog:

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from decider.api.dependencies import Http, KnownTable, Queue, Requests
+from decider.api.dependencies import Http, KnownTable, Queue, Requests, Tables
 from decider.api.openapi import failures
 from decider.api.routes.partitions import LayoutView, layout_view
 from decider.api.routes.tables import PropertyName, PropertyText
@@ -162,7 +162,7 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
     | {200: {"model": OptimizePlan, "description": "Plan of a dry run; nothing was changed."}},
 )
 async def optimize_table(
-    table: KnownTable, asked: OptimizeRequest, requests: Requests, queue: Queue, http: Http
+    table: KnownTable, asked: OptimizeRequest, tables: Tables, requests: Requests, queue: Queue, http: Http
 ) -> OptimizeResponse | JSONResponse:
     """Enqueue a job for every eligible partition, or return the plan with `dry_run`.
 
@@ -177,7 +177,10 @@ async def optimize_table(
             plan = dry_run_view(await requests.on_demand.dry_run(table, request))
             return JSONResponse(plan.model_dump(mode="json"))
         made = await requests.on_demand.optimize(table, request)
-        return optimized_view(made, await queue.admin.paused_by(request.band, table) if made.jobs else None)
+        if not made.jobs:
+            return optimized_view(made, None)
+        group = (await tables.states.groups([table.id]))[table.id]
+        return optimized_view(made, await queue.of(group).admin.paused_by(request.band, table))
 
 
 MAX_PLANS = 200

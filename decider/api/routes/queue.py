@@ -10,7 +10,7 @@ from pydantic import Field
 
 from decider.api.budget_view import BudgetView, budget_views
 from decider.api.declared_tables import require_own_pause
-from decider.api.dependencies import Http, Queue, Tables
+from decider.api.dependencies import Group, Http, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.services import QueueServices, TableServices
 from decider.store.queue.occupancy import quota_occupation
@@ -18,6 +18,7 @@ from decider.store.stored_values import moment
 from decider.web.base_model import RequestModel, ResponseModel, examples
 from shared.errors import InvalidInput
 from shared.policy import parsers
+from shared.queue import keys
 from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.limits import MAX_FORESEEN
 from shared.queue.model import Scope
@@ -162,16 +163,16 @@ FORESEEN = (
 router = APIRouter(prefix="/v1/queue", tags=["queue"])
 
 
-@router.get("", summary="Show the queue", response_model=QueueView, responses=failures(422))
+@router.get("", summary="Show the queue", response_model=QueueView, responses=failures(404, 422))
 async def show_queue(
     tables: Tables,
-    queue: Queue,
+    queue: Group,
     http: Http,
     next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20,
     by_table: Annotated[bool, Query(description="Whether to list jobs, waits and slot use by table.")] = True,
 ) -> Response:
     """Show queue depth by band, tenant and table, settings, and the next jobs to be dispatched."""
-    key = f"queue {next_claims} {by_table}"
+    key = f"queue {queue.executor.name} {next_claims} {by_table}"
     return await http.expensive_calls.queue_reads.get(
         key, lambda: _queue(tables, queue, next_claims, by_table=by_table)
     )
@@ -183,7 +184,7 @@ async def _queue(tables: TableServices, queue: QueueServices, next_claims: int, 
     order = await queue.admin.order(next_claims)
     oldest = await queue.admin.oldest_waits()
     held = await queue.admin.occupancy()
-    quotas = quota_occupation(held, await queue.admin.limits())
+    quotas = quota_occupation(held, await limits_of(tables, queue))
     mentioned = {job.table for job in order}
     if by_table:
         mentioned |= {*waiting.tables, *held.tables, *quotas[Scope.TABLE]}
@@ -213,35 +214,39 @@ async def _queue(tables: TableServices, queue: QueueServices, next_claims: int, 
     )
 
 
-@router.get("/settings", summary="Show queue settings", responses=failures())
-async def show_settings(queue: Queue) -> QueueSettingsView:
+@router.get("/settings", summary="Show queue settings", responses=failures(404, 422))
+async def show_settings(group: Group) -> QueueSettingsView:
     """Show each setting with its value, unit, default, range and description."""
-    return _settings(await queue.admin.settings())
+    return _settings(await group.admin.settings())
 
 
-@router.patch("/settings", summary="Change queue settings", responses=failures(400, 413, 422))
-async def change_settings(asked: QueueSettingsUpdate, queue: Queue) -> QueueSettingsView:
+@router.patch("/settings", summary="Change queue settings", responses=failures(400, 404, 413, 422))
+async def change_settings(asked: QueueSettingsUpdate, group: Group) -> QueueSettingsView:
     """Change settings at run time; omitted settings stay unchanged.
 
     Delays and quarantines that have started keep their end.
     """
-    await queue.admin.configure({name: value for name, value in asked.model_dump().items() if value is not None})
-    return _settings(await queue.admin.settings())
+    await group.admin.configure({name: value for name, value in asked.model_dump().items() if value is not None})
+    return _settings(await group.admin.settings())
 
 
-@router.put("/weights", summary="Set a weight, limit, quota or budget", responses=failures(422))
-async def set_weight(body: ShareRequest, queue: Queue) -> AdminResult:
-    """Set the weight of a band, tenant or table, the maximum number of its concurrent jobs, or what they may use."""
+@router.put("/weights", summary="Set a weight, limit, quota or budget", responses=failures(404, 422))
+async def set_weight(body: ShareRequest, queue: Queue, group: Group) -> AdminResult:
+    """Set the weight of a band, tenant or table, the maximum number of its concurrent jobs, or what they may use.
+
+    Budgets, and what is set for a table, hold in all groups.
+    """
     level = Scope(body.scope)
+    group = _of_scope(level, queue, group)
     changes = []
     if body.weight is not None:
-        await queue.admin.set_weight(level, body.name, body.weight)
+        await group.admin.set_weight(level, body.name, body.weight)
         changes.append(f"weight {body.weight:g}")
     if body.quota_percent is not None:
-        await queue.admin.set_limit(level, body.name, SlotQuota(body.quota_percent))
+        await group.admin.set_limit(level, body.name, SlotQuota(body.quota_percent))
         changes.append(f"at most {body.quota_percent}% of the slots")
     elif body.limit is not None:
-        await queue.admin.set_limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
+        await group.admin.set_limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
         jobs = "job" if body.limit == 1 else "jobs"
         changes.append(f"at most {body.limit} concurrent {jobs}" if body.limit else "no limit")
     if body.budget is not None:
@@ -255,19 +260,19 @@ async def set_weight(body: ShareRequest, queue: Queue) -> AdminResult:
     return AdminResult(message=f"{named}: {', '.join(changes) or 'nothing changed'}.")
 
 
-@router.post("/pause", summary="Pause a scope", responses=failures(409, 422))
-async def pause(body: PauseRequest, tables: Tables, queue: Queue) -> AdminResult:
+@router.post("/pause", summary="Pause a scope", responses=failures(404, 409, 422))
+async def pause(body: PauseRequest, tables: Tables, queue: Queue, group: Group) -> AdminResult:
     """Stop dispatching jobs of the queue, a band, a tenant or a table; running jobs continue."""
     await _require_own_pause(body, tables)
-    await queue.admin.pause(Scope(body.scope), body.name, paused=True)
+    await _of_scope(Scope(body.scope), queue, group).admin.pause(Scope(body.scope), body.name, paused=True)
     return AdminResult(message=f"{_named(body)} is paused; running jobs continue.")
 
 
-@router.post("/resume", summary="Resume a scope", responses=failures(409, 422))
-async def resume(body: PauseRequest, tables: Tables, queue: Queue) -> AdminResult:
+@router.post("/resume", summary="Resume a scope", responses=failures(404, 409, 422))
+async def resume(body: PauseRequest, tables: Tables, queue: Queue, group: Group) -> AdminResult:
     """Dispatch jobs of a paused scope again, within its limits."""
     await _require_own_pause(body, tables)
-    await queue.admin.pause(Scope(body.scope), body.name, paused=False)
+    await _of_scope(Scope(body.scope), queue, group).admin.pause(Scope(body.scope), body.name, paused=False)
     return AdminResult(message=f"{_named(body)} is resumed.")
 
 
@@ -278,9 +283,24 @@ async def _require_own_pause(body: PauseRequest, tables: TableServices) -> None:
 
 @router.post("/audit", summary="Audit and repair the queue", responses=failures())
 async def audit(queue: Queue) -> AuditReport:
-    """Rebuild queue indexes from the jobs and repair inconsistencies; the queue stays available."""
-    report = await queue.admin.audit()
-    return AuditReport(keys_checked=report.keys, repaired=report.repaired)
+    """Rebuild the indexes of all groups from the jobs and repair inconsistencies; the queue stays available."""
+    reports = [await one.admin.audit() for one in queue.by_group.values()]
+    return AuditReport(keys_checked=sum(one.keys for one in reports), repaired=sum(one.repaired for one in reports))
+
+
+def _of_scope(scope: Scope, queue: QueueServices, group: QueueServices) -> QueueServices:
+    """Return the services that set something: what is set for a table holds in whatever group it is."""
+    return queue if scope is Scope.TABLE else group
+
+
+async def limits_of(tables: TableServices, queue: QueueServices) -> Mapping[str, str]:
+    """Return the limits and quotas of a group; of tables, only where they are in it."""
+    limits, mark = await queue.admin.limits(), f"{Scope.TABLE}|"
+    known = [TableId(name.removeprefix(mark)) for name in limits if name.startswith(mark)]
+    groups = await tables.states.groups(known)
+    own = keys.group_of(queue.executor.name)
+    others = {f"{mark}{table}" for table, group in groups.items() if group != own}
+    return {name: limit for name, limit in limits.items() if name not in others}
 
 
 def _seconds(waits_ms: Mapping[str, int]) -> dict[str, float]:

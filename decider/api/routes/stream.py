@@ -267,7 +267,7 @@ class _Subscription:
     async def _depth(self) -> ServerSentEvent | None:
         if "queue" not in self.about:
             return None
-        found = await self.queue.admin.depth()
+        found = await self.queue.admin.depth_of_all()
         depth = {state.value: count for state, count in found.depth.items()}
         if depth == self.depth:
             return None

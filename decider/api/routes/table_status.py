@@ -136,6 +136,7 @@ class TableStatus(TableView):
 
     state: CursorView | None = Field(description="Incremental state; null before the first read of the log.")
     condition: TableCondition = Field(description=CONDITION)
+    group: str = Field(description="Group of the queue whose actors run its jobs.")
     paused: bool = Field(description="Whether jobs of the table are not dispatched.")
     work_window: WorkWindowView | None = Field(description="When its jobs may start; null for any time.")
     budgets: tuple[BudgetView, ...] = Field(description="What its jobs may use: its own, its tenant's, the queue's.")
@@ -203,6 +204,7 @@ async def table_status(
         **TableView.of(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
         condition=row.condition(jobs),
+        group=(cursor.group if cursor else "") or queue.executor.name,
         paused=await queue.admin.is_paused(Scope.TABLE, table.id),
         work_window=_window_view(await queue.admin.work_window(table.id), now_ms),
         budgets=budget_views(await queue.admin.budgets(table)),

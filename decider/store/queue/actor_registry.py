@@ -23,7 +23,7 @@ class ActorRecord:
     """One actor. `age_ms`: time since its last report, by Redis' clock; `ttl_ms`: after how long it counts as stopped.
 
     `death_cause`: why it ended, if it could not continue; such an actor is listed for a while. `abilities`: what it can
-    do, each as `format/action`.
+    do, each as `format/action`. `group`: the one that it serves, or its queue.
     """
 
     name: str
@@ -39,6 +39,7 @@ class ActorRecord:
     ttl_ms: int
     death_cause: str = ""
     abilities: tuple[str, ...] = ()
+    group: str = ""
 
     @property
     def takes_jobs(self) -> bool:
@@ -73,7 +74,8 @@ class ActorRegistry:
                 pipe.pttl(keys.actor(self._queue, name))
                 pipe.get(keys.drain(self._queue, name))
             rows = await pipe.execute()
-        seen = [_decode(name, *rows[3 * place : 3 * place + 3]) for place, name in enumerate(names)]
+        group = keys.group_of(self._queue) or self._queue
+        seen = [_decode(name, group, *rows[3 * place : 3 * place + 3]) for place, name in enumerate(names)]
         gone = [name for name, one in zip(names, seen, strict=True) if one is None]
         if gone:
             await self._redis.srem(keys.actors(self._queue), *gone)
@@ -109,7 +111,7 @@ class ActorRegistry:
         return True
 
 
-def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | None) -> ActorRecord | None:
+def _decode(name: str, group: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | None) -> ActorRecord | None:
     if not raw:
         return None
     fields = {text(field): text(value) for field, value in raw.items()}
@@ -128,4 +130,5 @@ def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | 
         ttl_ms=kept_ms,
         death_cause=fields.get("died", ""),
         abilities=tuple(json.loads(fields["abilities"])),
+        group=group,
     )

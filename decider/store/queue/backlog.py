@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from decider.store.queue.queue_admin import pausing_scope
+from decider.store.queue.queue_admin import pausing_scope, read_config
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
 from shared.policy.work_windows import QueueWindow
@@ -96,9 +96,7 @@ async def read_backlog(queue: AsyncQueueExecutor, own_tables: Collection[str] = 
     now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     history = await queue.run(queries.history(queue.name))
     duration = fit_duration(measured_runs(history.runs))
-    configured = {
-        text(name): text(value) for name, value in (await queue.redis.hgetall(keys.config(queue.name))).items()
-    }
+    configured = await read_config(queue)
     windows = {
         text(table): QueueWindow.decode(text(window))
         for table, window in (await queue.redis.hgetall(keys.work_windows(queue.name))).items()

@@ -59,17 +59,18 @@ def quota_occupation(held: SlotOccupancy, limits: Mapping[str, str]) -> dict[Sco
     used = {Scope.TENANT: held.tenants, Scope.TABLE: held.tables}
     for entry, limit in limits.items():
         level, _, name = entry.partition("|")
-        share = _quota(limit.removeprefix("!"), held.slots)
+        share = min(1.0, quota_share(limit, held.slots))
         if share and level in found:
             found[Scope(level)][name] = round(used[Scope(level)].get(name, 0.0) / share, 4)
     return found
 
 
-def _quota(limit: str, slots: int) -> float:
-    """Return a limit as a share of all slots, 0 for none; more slots than there are mean all."""
+def quota_share(limit: str, slots: int) -> float:
+    """Return a limit, as the queue holds it, as a share of all slots; 0 for none, above 1 for more than there are."""
+    limit = limit.removeprefix("!")
     if not (limit and slots):
         return 0.0
-    return min(1.0, float(limit.removesuffix("%")) / 100 if limit.endswith("%") else int(limit) / slots)
+    return float(limit.removesuffix("%")) / 100 if limit.endswith("%") else int(limit) / slots
 
 
 @translate_redis_errors
@@ -119,6 +120,7 @@ async def oldest_waits(queue: AsyncQueueExecutor) -> OldestWaits:
 async def _runs(queue: AsyncQueueExecutor, since_ms: int) -> tuple[list[JobView | RunRecord], int]:
     """Return the running jobs and the runs that ended since then, and the start of the time that the history covers."""
     found: list[JobView | RunRecord] = []
+    group = keys.group_of(queue.name)
     for page_number in range(MAX_RUNNING_PAGES):
         jobs = await queue.run(queries.jobs(queue.name, JobState.LEASED, offset=page_number * MAX_JOBS_READ))
         found += jobs.jobs
@@ -127,7 +129,7 @@ async def _runs(queue: AsyncQueueExecutor, since_ms: int) -> tuple[list[JobView 
     before = ""
     for _ in range(MAX_RUN_PAGES):
         page = await queue.run(queries.history(queue.name, before=before))
-        found += [run for run in page.runs if run.finished_ms > since_ms]
+        found += [run for run in page.runs if run.finished_ms > since_ms and run.group == group]
         if page.next_before is None or page.runs[-1].finished_ms <= since_ms:
             return found, since_ms
         before = page.next_before

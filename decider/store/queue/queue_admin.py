@@ -31,7 +31,7 @@ from shared.queue.decode import text
 from shared.queue.lua_library import LIBRARY
 from shared.queue.model import Band, JobId, MoveOutcome, Scope
 from shared.queue.queries import NextJob
-from shared.queue.records import QueueDepth
+from shared.queue.records import QueueDepth, sum_of_depths
 from shared.queue.settings import SETTINGS, QueueSettings
 from shared.table import TableId, TableRef
 
@@ -87,26 +87,44 @@ def pausing_scope(config: Mapping[str, str], band: str, tenant: str, table: str)
     return next((scope for scope, is_paused in found if is_paused), None)
 
 
+@translate_redis_errors
+async def read_config(queue: AsyncQueueExecutor) -> dict[str, str]:
+    """Return the settings of a queue or a group: weights and limits of tables are the whole queue's."""
+    raw = await queue.redis.hgetall(keys.config(queue.name))
+    found = {text(name): text(value) for name, value in raw.items()}
+    if not keys.group_of(queue.name):
+        return found
+    raw = await queue.redis.hgetall(keys.tables_config(queue.name))
+    of_tables = {text(name): text(value) for name, value in raw.items()}
+    mark = f":{Scope.TABLE}|"
+    return found | {name: value for name, value in of_tables.items() if mark in name}
+
+
 class QueueAdmin:
-    """Administration of one queue; every call may be repeated. What operators set is saved, see `OperatorSettings`."""
+    """Administration of one queue; every call may be repeated. `operator`: where what operators set is saved."""
 
     def __init__(self, queue: AsyncQueueExecutor, operator: OperatorSettings) -> None:
         self._queue = queue
-        self._operator = operator
+        self.operator = operator
         self._name = queue.name
         self._append_only = AppendOnlyUpkeep()
         self._urgent = UrgentJobs(queue.redis)
 
     async def has_jobs(self) -> bool:
-        """Return whether jobs wait or run."""
+        """Return whether jobs wait or run, in any group."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
-            pipe.zcard(keys.queued(self._name))
-            pipe.zcard(keys.leases(self._name))
+            for name in self._queue.names:
+                pipe.zcard(keys.queued(name))
+                pipe.zcard(keys.leases(name))
             return any(await pipe.execute())
 
     async def depth(self) -> QueueDepth:
         """Count the jobs per state."""
         return await self._queue.run(queries.depth(self._name))
+
+    async def depth_of_all(self) -> QueueDepth:
+        """Count the jobs per state in the queue and its groups."""
+        return sum_of_depths([await self._queue.run(queries.depth(name)) for name in self._queue.names])
 
     async def order(self, claims: int) -> tuple[NextJob, ...]:
         """Predict the next claims without claiming."""
@@ -142,10 +160,10 @@ class QueueAdmin:
 
     async def configure(self, settings: Mapping[str, int]) -> None:
         """Write the settings that are given, by name; the others stay."""
-        await self._operator.begin()
+        await self.operator.begin()
         await self._queue.run(commands.configure(self._name, settings))
         if by_operator := {name: value for name, value in settings.items() if not SETTINGS[name].is_set_by_decider}:
-            await self._operator.record_settings(by_operator)
+            await self.operator.record_settings(by_operator)
 
     @translate_redis_errors
     async def settings(self) -> QueueSettings:
@@ -157,8 +175,8 @@ class QueueAdmin:
     @translate_redis_errors
     async def recheck_throttled(self) -> int:
         """Readmit members that a share of the slots throttled, after the number of slots changed; returns them."""
-        limits = self._queue.redis.hscan_iter(keys.config(self._name), match=f"{LIMIT_PREFIX}*", count=SCAN_COUNT)
-        shares = [text(name).removeprefix(LIMIT_PREFIX) async for name, value in limits if _is_share(text(value))]
+        limits = (await self.limits()).items()
+        shares = [name for name, value in limits if _is_share(value)]
         parked = [
             audit.throttled(self._name, Scope(level), name) for level, _, name in (one.partition("|") for one in shares)
         ]
@@ -178,11 +196,9 @@ class QueueAdmin:
         """Have the server rewrite its log where that is due; returns whether that was requested."""
         return await self._append_only.rewrite(self._queue.redis)
 
-    @translate_redis_errors
     async def weights_and_limits(self) -> Mapping[str, str]:
         """Return weights, limits and pauses as the queue holds them: `weight:<level>|<name>` and so on."""
-        raw = await self._queue.redis.hgetall(keys.config(self._name))
-        found = {text(name): text(value) for name, value in raw.items()}
+        found = await read_config(self._queue)
         return {name: value for name, value in found.items() if name == "paused" or name.startswith(SHOWN_PREFIXES)}
 
     async def limits(self) -> Mapping[str, str]:
@@ -201,7 +217,8 @@ class QueueAdmin:
     @translate_redis_errors
     async def is_paused(self, scope: Scope, name: str) -> bool:
         """Return whether jobs of a tenant or table are not dispatched."""
-        limit = await self._queue.redis.hget(keys.config(self._name), f"{LIMIT_PREFIX}{scope}|{name}")
+        config = keys.tables_config if scope is Scope.TABLE else keys.config
+        limit = await self._queue.redis.hget(config(self._name), f"{LIMIT_PREFIX}{scope}|{name}")
         return text(limit or "").startswith("!")
 
     async def work_window(self, table: TableId) -> QueueWindow | None:
@@ -211,15 +228,15 @@ class QueueAdmin:
 
     async def set_weight(self, scope: Scope, name: str, weight: float | None) -> None:
         """Set a weight; None is the default."""
-        await self._operator.begin()
+        await self.operator.begin()
         await self._queue.run(admin_commands.set_weight(self._name, scope, name, weight))
-        await self._operator.record_weight(scope, name, weight)
+        await self.operator.record_weight(scope, name, weight)
 
     async def set_limit(self, scope: Scope, name: str, limit: SlotLimit | SlotQuota | None) -> None:
         """Set how many jobs of a tenant or table run at once; None lifts the limit."""
-        await self._operator.begin()
+        await self.operator.begin()
         await self._queue.run(admin_commands.set_limit(self._name, scope, name, limit))
-        await self._operator.record_limit(scope, name, limit)
+        await self.operator.record_limit(scope, name, limit)
 
     @translate_redis_errors
     async def budgets(self, table: TableRef | None = None) -> dict[str, tuple[BudgetUse, ...]]:
@@ -258,20 +275,20 @@ class QueueAdmin:
     async def set_budget(self, scope: Scope, name: str, budget: str) -> None:
         """Set what the jobs of a queue, tenant or table may use; empty lifts it. Raises ValueError for another text."""
         encoded = encode_budgets(budget)
-        await self._operator.begin()
+        await self.operator.begin()
         await self._queue.run(admin_commands.set_budget(self._name, scope, name, encoded))
-        await self._operator.record_budget(scope, name, budget)
+        await self.operator.record_budget(scope, name, budget)
 
     async def pause(self, scope: Scope, name: str, *, paused: bool) -> None:
         """Stop dispatching jobs of a scope, or start again."""
-        await self._operator.begin()
+        await self.operator.begin()
         await self._queue.run(admin_commands.pause(self._name, scope, name, paused=paused))
-        await self._operator.record_pause(scope, name, paused=paused)
+        await self.operator.record_pause(scope, name, paused=paused)
 
     async def hold(self, table: TableId) -> None:
         """Pause a table that is about to be registered unasked; as its registration, it is saved with the next pass."""
         await self._queue.run(admin_commands.pause(self._name, Scope.TABLE, table))
-        await self._operator.record_pause(Scope.TABLE, table, paused=True, is_saved=False)
+        await self.operator.record_pause(Scope.TABLE, table, paused=True, is_saved=False)
 
     async def expedite(self, job: JobId, now_ms: int) -> MoveOutcome:
         """Make a waiting job the next one of its tenant: an urgent one as long as the tenant may have more of those."""
@@ -305,9 +322,29 @@ class QueueAdmin:
         repaired += await self._repair(page)
         for asked in audit.final_steps(self._name, parked):
             repaired += await self._follow(asked)
+        if not keys.group_of(self._name):
+            await self._retire_groups()
         if repaired:
             log.warning("queue_repaired", queue=self._name, keys=seen, repaired=repaired)
         return AuditResult(seen, repaired)
+
+    @translate_redis_errors
+    async def _retire_groups(self) -> None:
+        """Have jobs in groups that are not served any more follow their tables, and forget those groups once empty.
+
+        Each claim looks at all groups that are known.
+        """
+        redis: Any = self._queue.redis
+        for group in await redis.zrange(keys.groups(self._name), 0, -1):
+            name = keys.in_group(self._name, text(group))
+            if name in self._queue.names:
+                continue
+            waiting = (keys.queued(name), keys.delayed(name), keys.quarantined(name))
+            jobs = [text(job) for index in waiting for job in await redis.zrange(index, 0, audit.PAGE // 4)]
+            if jobs:
+                await self._queue.run(audit.jobs(name, jobs))
+            elif not await redis.exists(keys.leases(name)):
+                await redis.zrem(keys.groups(self._name), group)
 
     async def _repair(self, page: list[AuditedKey]) -> int:
         return sum([await self._follow(asked) for asked in audit.steps(self._name, page)])

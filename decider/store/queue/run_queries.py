@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from shared.errors import InvalidInput
-from shared.queue import commands, queries
+from shared.queue import commands, keys, queries
 from shared.queue.limits import MAX_JOBS_READ
 from shared.queue.model import CancelOutcome, JobId, JobState
 from shared.queue.records import JobView, RunRecord
@@ -19,7 +19,9 @@ from shared.table import TableId
 MAX_PAGES = 40
 """Pages of the queue that one call reads at most; a filter that finds little then answers with a cursor."""
 
-_PAGE_TOKEN = re.compile(r"(leased|queued|delayed|quarantined)\.(\d{1,12})?|(finished)\.(\d{1,20}-\d{1,20})?")
+_PAGE_TOKEN = re.compile(
+    r"(leased|queued|delayed|quarantined)(?:@([a-z0-9_-]{1,40}))?\.(\d{1,12})?|(finished)\.(\d{1,20}-\d{1,20})?"
+)
 
 
 class JobStage(StrEnum):
@@ -40,8 +42,22 @@ class JobListing:
     next_page_token: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A list that is read page by page: the jobs of a group in one state, or the finished runs of all groups."""
+
+    stage: JobStage
+    queue: str
+
+    @property
+    def name(self) -> str:
+        """The beginning of cursors in it."""
+        group = keys.group_of(self.queue)
+        return f"{self.stage}@{group}" if group else str(self.stage)
+
+
 class RunQueries:
-    """Reads jobs and finished runs of one queue, and cancels jobs."""
+    """Reads jobs and finished runs of one queue and its groups, and cancels jobs."""
 
     def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
@@ -53,28 +69,37 @@ class RunQueries:
 
         Raises InvalidInput for a cursor that no page gave out.
         """
-        stages = list(JobStage) if stage is None else [stage]
+        sources = self._sources(list(JobStage) if stage is None else [stage])
         place = ""
         if page_token is not None:
             first, place = _parse(page_token)
-            if first not in stages:
-                raise InvalidInput(f"the cursor {page_token!r} belongs to another state", field="page_token")
-            stages = stages[stages.index(first) :]
+            names = [one.name for one in sources]
+            if first not in names:
+                raise InvalidInput(f"the cursor {page_token!r} belongs to another state or group", field="page_token")
+            sources = sources[names.index(first) :]
         found: list[JobView | RunRecord] = []
         for _ in range(MAX_PAGES):
-            current = stages[0]
+            current = sources[0]
             entries, after = await self._read(current, place)
             for entry, behind in entries:
                 if table is None or entry.key.table == table:
                     found.append(entry)
                 if len(found) == limit:
-                    return JobListing(tuple(found), f"{current}.{behind}")
+                    return JobListing(tuple(found), f"{current.name}.{behind}")
             if after is None:
-                stages.pop(0)
-            if not stages:
+                sources.pop(0)
+            if not sources:
                 return JobListing(tuple(found), None)
             place = after or ""
-        return JobListing(tuple(found), f"{stages[0]}.{place}")
+        return JobListing(tuple(found), f"{sources[0].name}.{place}")
+
+    def _sources(self, stages: list[JobStage]) -> list[_Source]:
+        """Return what is listed, in this order; the history is one for all groups."""
+        return [
+            _Source(stage, name)
+            for stage in stages
+            for name in (self._queue.names if stage is not JobStage.FINISHED else self._queue.names[:1])
+        ]
 
     async def job(self, job: JobId) -> JobView | None:
         """Return a waiting or running job; None if it has ended or never existed."""
@@ -96,20 +121,21 @@ class RunQueries:
         """Delete a waiting job, ask a running one to stop."""
         return await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex))
 
-    async def _read(self, stage: JobStage, place: str) -> tuple[list[tuple[JobView | RunRecord, str]], str | None]:
+    async def _read(self, source: _Source, place: str) -> tuple[list[tuple[JobView | RunRecord, str]], str | None]:
         """Read one page: each entry with the position after it, and the position after the page (None: the last)."""
-        if stage is JobStage.FINISHED:
+        if source.stage is JobStage.FINISHED:
             history = await self._queue.run(queries.history(self._queue.name, before=place))
             return [(run, run.entry_id) for run in history.runs], history.next_before
         offset = int(place or 0)
         page = await self._queue.run(
-            queries.jobs(self._queue.name, JobState(stage.value), offset=offset, limit=MAX_JOBS_READ)
+            queries.jobs(source.queue, JobState(source.stage.value), offset=offset, limit=MAX_JOBS_READ)
         )
         after = None if page.next_offset is None else str(page.next_offset)
         return [(job, str(offset + index)) for index, job in enumerate(page.jobs, 1)], after
 
 
-def _parse(page_token: str) -> tuple[JobStage, str]:
+def _parse(page_token: str) -> tuple[str, str]:
+    """Return the name of the source that a cursor lies in, and the place there."""
     match = _PAGE_TOKEN.fullmatch(page_token)
     if match is None:
         raise InvalidInput(
@@ -117,4 +143,5 @@ def _parse(page_token: str) -> tuple[JobStage, str]:
             field="page_token",
             allowed="the cursor of a page",
         )
-    return JobStage(match[1] or match[3]), match[2] or match[4] or ""
+    state, group, offset, finished, entry = match.groups()
+    return finished or (f"{state}@{group}" if group else state), offset or entry or ""

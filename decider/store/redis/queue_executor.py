@@ -5,7 +5,7 @@ every transition may be repeated.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from decider.store.redis.cancellation import cancellation_kept
 from decider.store.redis.redis_health import RedisSafety
 from decider.store.redis.redis_sentinel import SentinelPool, sentinel_pool
 from shared.errors import InvalidInput, LakewrightError
+from shared.queue import keys
 from shared.queue.client_settings import address_in, parse_sentinel_url, retries_itself
 from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
 from shared.queue.limits import require_queue
@@ -49,7 +50,10 @@ ACCEPTS_WORK = frozenset({ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECI
 
 
 class AsyncQueueExecutor:
-    """Runs transitions of one queue; safe to share between tasks of one event loop."""
+    """Runs transitions of one queue; safe to share between tasks of one event loop.
+
+    `names`: its own, and the names of its further groups.
+    """
 
     def __init__(
         self,
@@ -59,20 +63,28 @@ class AsyncQueueExecutor:
         library: ScriptLibrary | None = None,
         retry_policy: RetryPolicy = LOST_REPLY,
         safety: RedisSafety | None = None,
+        groups: Iterable[str] = (),
     ) -> None:
         """Use a client built by `connect`, or any other without retries of its own.
 
-        With `safety`, no work is taken that Redis might lose.
+        With `safety`, no work is taken that Redis might lose. groups: further groups of the queue that are served.
         """
         require_queue(queue)
         if retries_itself(redis.connection_pool.connection_kwargs):
             raise InvalidInput("the Redis client retries by itself; build it with retry=Retry(NoBackoff(), 0)")
         self.redis = redis
         self.name = queue
+        self.names = (queue, *(name for group in groups if (name := keys.in_group(queue, group)) != queue))
         self._library = library or ScriptLibrary()
         self._retry_policy = retry_policy
         self._address = address(redis)
         self._safety = safety
+
+    def of_group(self, name: str) -> "AsyncQueueExecutor":
+        """Return the executor of one of `names`, on the same connections."""
+        return AsyncQueueExecutor(
+            self.redis, name, library=self._library, retry_policy=self._retry_policy, safety=self._safety
+        )
 
     @property
     def library_name(self) -> str:
@@ -97,14 +109,14 @@ class AsyncQueueExecutor:
             await asyncio.sleep(self._retry_policy.pause_s(failed))
 
     async def _call(self, command: Command[R]) -> Any:
-        function, keys = self._library.function(command.script), command.keys
+        function, named = self._library.function(command.script), command.keys
         try:
-            return await self.redis.fcall(function, len(keys), *keys, *command.args)
+            return await self.redis.fcall(function, len(named), *named, *command.args)
         except ResponseError as problem:
             if NOT_FOUND not in str(problem):
                 raise
             await self.redis.function_load(self._library.text, replace=True)
-            return await self.redis.fcall(function, len(keys), *keys, *command.args)
+            return await self.redis.fcall(function, len(named), *named, *command.args)
 
     def _error(self, command: Command[R], problem: RedisError) -> LakewrightError:
         return error_of_reply(command.script, self._address, f"{problem.status_code or ''} {problem}".strip())

@@ -35,7 +35,7 @@ class OperatorSettings:
         self._now_ms = now_ms
         self._saver = saver
         self._hash = keys.administered(queue.name)
-        self._prefix = f"queue/{queue.name}/"
+        self._prefix = f"queue/{queue.name.replace('/', '@')}/"
 
     async def begin(self) -> None:
         """Return if a change may begin, before any part of it is in force. Raises LakewrightError otherwise."""

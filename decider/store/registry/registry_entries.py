@@ -4,7 +4,7 @@ An entry is written only over an earlier change, compared in the same transactio
 what it read long ago, changes nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +41,11 @@ class AppliedEntries:
 
 
 class RegistryEntries:
-    """Reads and writes the registered tables, and what operators set in the queue, as entries."""
+    """Reads and writes the registered tables, and what operators set in the queue and its groups, as entries."""
 
-    def __init__(self, redis: Redis, operator: OperatorSettings, now_ms: Callable[[], int]) -> None:
+    def __init__(self, redis: Redis, operators: Sequence[OperatorSettings], now_ms: Callable[[], int]) -> None:
         self._redis = redis
-        self._operator = operator
+        self._operators = operators
         self._now_ms = now_ms
 
     @translate_redis_errors
@@ -61,7 +61,9 @@ class RegistryEntries:
         async for raw_id, changed_ms in self._redis.hscan_iter(keys.REMOVED_TABLES, count=PAGE):
             key, removal = table_key(TableId(text(raw_id))), SavedEntry(int(changed_ms))
             found[key] = newer(found.get(key), removal) or removal
-        return found | await self._operator.read()
+        for operator in self._operators:
+            found |= await operator.read()
+        return found
 
     async def apply(self, entries: Entries, known: Entries) -> AppliedEntries:
         """Write the entries that are later than `known`, what Redis had when it was read.
@@ -69,7 +71,8 @@ class RegistryEntries:
         Those of the queue are first, so that no job of a paused table runs in between.
         """
         later = {key: entry for key, entry in entries.items() if newer(known.get(key), entry) != known.get(key)}
-        await self._operator.apply(later)
+        for operator in self._operators:
+            await operator.apply(later)
         tables = [key for key in later if key.startswith(TABLE)]
         restored: list[TableRef] = []
         removed: list[TableRef] = []

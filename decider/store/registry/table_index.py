@@ -114,7 +114,7 @@ class TableIndex:
         self._clock_s = clock_s
         self._rows: dict[TableId, TableRow] = {}
         self._jobs: dict[str, JobsByState] = {}
-        self._failures: dict[tuple[bytes, float], bool] = {}
+        self._failures: dict[tuple[str, bytes, float], bool] = {}
         self._selections: OrderedDict[TableQuery, _KeptSelection] = OrderedDict()
         self._pending: list[TableId] = []
         self._moved_ms = self._revision = 0
@@ -344,19 +344,26 @@ class TableIndex:
     @translate_redis_errors
     async def _read_jobs(self) -> None:
         """Count the jobs of each table, from the queue's own indexes of jobs by state, and find what is paused."""
-        name, redis = self._queue.name, self._queue.redis
+        name, names, redis = self._queue.name, self._queue.names, self._queue.redis
         async with redis.pipeline(transaction=False) as pipe:
-            for key in (keys.queued(name), keys.leases(name), keys.quarantined(name)):
-                pipe.zrange(key, 0, MAX_JOBS - 1)
-            pipe.zrange(keys.delayed(name), 0, MAX_JOBS - 1, withscores=True)
+            for index in (keys.queued, keys.leases, keys.quarantined):
+                for group in names:
+                    pipe.zrange(index(group), 0, MAX_JOBS - 1)
+            for group in names:
+                pipe.zrange(keys.delayed(group), 0, MAX_JOBS - 1, withscores=True)
             pipe.hgetall(keys.config(name))
             pipe.hgetall(keys.work_windows(name))
             pipe.zrange(keys.budget_waits(name), 0, -1, withscores=True)
             pipe.time()
-            *found, later, config, windows, waits, clock = await pipe.execute()
-        found += [[job for job, _ in later], await self._failed(later)]
+            *found, config, windows, waits, clock = await pipe.execute()
+        *states, later = (
+            [(group, one) for group, jobs in zip(names, part, strict=True) for one in jobs]
+            for part in batched_by(found, len(names))
+        )
+        by_state = [[job for _, job in jobs] for jobs in states]
+        by_state += [[job for _, (job, _) in later], await self._failed([(group, *one) for group, one in later])]
         queued, running, quarantined, delayed, failed = (
-            Counter(text(job).rsplit(".", 2)[0] for job in jobs) for jobs in found
+            Counter(text(job).rsplit(".", 2)[0] for job in jobs) for jobs in by_state
         )
         paused = paused_tables({text(field): text(value) for field, value in config.items()})
         now_ms = milliseconds(clock)
@@ -375,17 +382,22 @@ class TableIndex:
             self._jobs = jobs
             self._revision += 1
 
-    async def _failed(self, delayed: Sequence[tuple[bytes, float]]) -> list[bytes]:
-        """Return the delayed jobs that failed; the others wait for their time. Each delay is read once."""
-        name, known = self._queue.name, self._failures
+    async def _failed(self, delayed: Sequence[tuple[str, bytes, float]]) -> list[bytes]:
+        """Return the delayed jobs that failed; the others wait for their time. Each delay in a group is read once."""
+        known = self._failures
         unread = [one for one in delayed if one not in known]
         async with self._queue.redis.pipeline(transaction=False) as pipe:
-            for job, _ in unread:
-                pipe.hget(keys.job(name, JobId(text(job))), "attempts")
+            for group, job, _ in unread:
+                pipe.hget(keys.job(group, JobId(text(job))), "attempts")
             attempts = await pipe.execute()
         read = dict(zip(unread, (int(one or 0) > 0 for one in attempts), strict=True))
         self._failures = {one: read[one] if one in read else known[one] for one in delayed}
-        return [job for (job, _), is_failed in self._failures.items() if is_failed]
+        return [job for (_, job, _), is_failed in self._failures.items() if is_failed]
+
+
+def batched_by(found: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    """Return consecutive parts of so many items each."""
+    return [found[first : first + size] for first in range(0, len(found), size)]
 
 
 def counts(selection: TableSelection, *, most: int) -> tuple[Mapping[str, int], Mapping[str, int]]:

@@ -66,7 +66,8 @@ class TableState:
     checkpoints may lie, each with the number of live files that the state counted there. `clustered`: files of a
     clustered table, `cells`: of one in cells; None for any other. `pace`: how often writers commit. `together_ms`: when
     the merges that wait for each other are ready. `release`: of the decider that wrote it; another one tries refused
-    files again.
+    files again. `group`: the one of the queue that has the table's jobs, as the scripts read it; empty: the queue
+    itself.
     """
 
     version: int
@@ -96,6 +97,7 @@ class TableState:
     clustered: ClusteredFiles | None = None
     cells: CellFiles | None = None
     release: str = RELEASE
+    group: str = ""
 
     def encode(self, since: "TableState | None" = None) -> dict[str, str]:
         """Write the cursor as the fields of its hash; the queue's scripts read the format: an actor has to know it.
@@ -165,6 +167,16 @@ class TableStateStore:
             found = await pipe.execute(raise_on_error=False) if tables else []
         read = zip(tables, found, strict=True)
         return {table: int(version) for table, version in read if isinstance(version, bytes | str)}
+
+    @translate_redis_errors
+    async def groups(self, tables: Sequence[TableId]) -> dict[TableId, str]:
+        """Return the group of each of these tables; empty: the queue itself, or not read yet."""
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            for table in tables:
+                pipe.hget(keys.table_state(self._queue.name, table), "group")
+            found = await pipe.execute(raise_on_error=False) if tables else []
+        read = zip(tables, found, strict=True)
+        return {table: text(group) if isinstance(group, bytes | str) else "" for table, group in read}
 
     @translate_redis_errors
     async def partitions(self, table: TableId, wanted: Sequence[PartitionKey]) -> dict[PartitionKey, PartitionStats]:

@@ -28,6 +28,7 @@ def _show_actors(out: Output, answer: Any) -> None:
         (
             one["id"],
             one["state"],
+            one["group"],
             f"{one['busy_slots']} of {one['slots']}",
             ", ".join(one["jobs"]) or "-",
             f"{duration(one['heartbeat_age_s'])} ago",
@@ -40,7 +41,7 @@ def _show_actors(out: Output, answer: Any) -> None:
     ]
     out.rows(
         f"Actors: {answer['busy_slots']} of {answer['slots']} slots busy",
-        ("actor", "state", "slots", "jobs", "heartbeat", "since (UTC)", "can run", "versions", "error"),
+        ("actor", "state", "group", "slots", "jobs", "heartbeat", "since (UTC)", "can run", "versions", "error"),
         rows,
     )
     for one in answer["unserved"]:

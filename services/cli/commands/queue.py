@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from services.cli.cli_context import print_answer, show_message
+from services.cli.client import segment
 from services.cli.commands.queue_settings import COLUMNS, changes, rows
 from services.cli.render import Output, at, budget_use, counted, duration
 from shared.queue.limits import MAX_FORESEEN
@@ -19,6 +20,9 @@ PAUSED = "!"
 
 ScopeArgument = Annotated[str, typer.Argument(help="Scope: queue, band, tenant or table.")]
 NameArgument = Annotated[str, typer.Argument(help="Band 0 to 4, tenant, or table id.")]
+GroupOption = Annotated[
+    str | None, typer.Option("--group", help="Group of the queue. Default: the one with the queue's name.")
+]
 
 
 @app.command("show")
@@ -27,6 +31,7 @@ def show_queue(
     claims: Annotated[
         int, typer.Option("--next", min=1, max=MAX_FORESEEN, help="Number of upcoming jobs to show.")
     ] = MAX_FORESEEN,
+    group: GroupOption = None,
 ) -> None:
     """Show queue depth and the next jobs to be dispatched."""
 
@@ -39,13 +44,19 @@ def show_queue(
                 "over budget."
             )
 
-    print_answer(context, lambda api: api.get("/v1/queue", {"next_claims": claims}), show)
+    print_answer(context, lambda api: api.get("/v1/queue", {"next_claims": claims, "group": group}), show)
+
+
+@app.command("groups")
+def show_groups(context: typer.Context) -> None:
+    """Show the groups of the queue with their actors, jobs and quotas."""
+    print_answer(context, lambda api: api.get("/v1/groups"), _show_groups)
 
 
 @app.command("settings")
-def show_settings(context: typer.Context) -> None:
+def show_settings(context: typer.Context, group: GroupOption = None) -> None:
     """Show queue settings with their value, default, range and description."""
-    print_answer(context, lambda api: api.get("/v1/queue/settings"), _show_settings)
+    print_answer(context, lambda api: api.get("/v1/queue/settings", {"group": group}), _show_settings)
 
 
 @app.command("set")
@@ -54,14 +65,15 @@ def change_settings(
     settings: Annotated[
         list[str], typer.Argument(metavar="NAME=VALUE...", help="Settings, such as aging=60s max-attempts=5.")
     ],
+    group: GroupOption = None,
 ) -> None:
     """Change the named settings of the running queue. `lakewright queue settings` lists the names."""
     asked = changes(settings)
-    print_answer(context, lambda api: api.patch("/v1/queue/settings", asked), _show_settings)
+    print_answer(context, lambda api: api.patch(_of("/v1/queue/settings", group), asked), _show_settings)
 
 
 @app.command("weight")
-def set_weight(
+def set_weight(  # noqa: PLR0913, PLR0917 - each is an option of the command
     context: typer.Context,
     scope: Annotated[str, typer.Argument(help="Scope: band (weight only), tenant or table.")],
     name: NameArgument,
@@ -70,10 +82,11 @@ def set_weight(
         int | None, typer.Option(min=0, help="Maximum number of concurrent jobs; 0 removes the limit.")
     ] = None,
     quota: Annotated[int | None, typer.Option(min=1, max=100, help="Maximum share of all slots, in percent.")] = None,
+    group: GroupOption = None,
 ) -> None:
     """Set the weight, the limit or the quota of a band, a tenant or a table."""
     body = {"scope": scope, "name": name, "weight": weight, "limit": limit, "quota_percent": quota}
-    print_answer(context, lambda api: api.put("/v1/queue/weights", body), show_message)
+    print_answer(context, lambda api: api.put(_of("/v1/queue/weights", group), body), show_message)
 
 
 @app.command("budget")
@@ -89,15 +102,19 @@ def set_budget(
 
 
 @app.command("pause")
-def pause(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
+def pause(
+    context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "", group: GroupOption = None
+) -> None:
     """Stop dispatching jobs in this scope; running jobs continue."""
-    _post(context, "/v1/queue/pause", {"scope": scope, "name": name})
+    _post(context, _of("/v1/queue/pause", group), {"scope": scope, "name": name})
 
 
 @app.command("resume")
-def resume(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
+def resume(
+    context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "", group: GroupOption = None
+) -> None:
     """Dispatch the jobs in this scope again."""
-    _post(context, "/v1/queue/resume", {"scope": scope, "name": name})
+    _post(context, _of("/v1/queue/resume", group), {"scope": scope, "name": name})
 
 
 @app.command("audit")
@@ -141,6 +158,27 @@ def _show_queue(out: Output, answer: Any) -> None:
     out.rows("Next jobs", ("table", "priority", "tenant", "enqueued at (UTC)", "reason", "job"), rows)
 
 
+def _show_groups(out: Output, answer: Any) -> None:
+    groups = answer["groups"]
+    rows_of_groups = [
+        (
+            *(one["group"], one["actors"], one["slots"], one["running"], one["waiting"]),
+            duration(one["oldest_wait_s"]),
+            f"{100 * one['promised_ratio']:.0f}%" + (" oversold" if one["is_oversold"] else ""),
+        )
+        for one in groups
+    ]
+    columns = ("group", "actors", "slots", "running", "waiting", "oldest wait", "promised by quotas")
+    out.rows("Groups", columns, rows_of_groups)
+    quotas = [
+        (one["group"], quota["table_name"], quota["quota"], _occupied(quota["occupation_ratio"]))
+        for one in groups
+        for quota in one["quotas"]
+    ]
+    if quotas:
+        out.rows("Quotas of tables", ("group", "table", "quota", "of quota"), quotas)
+
+
 def _show_settings(out: Output, answer: Any) -> None:
     out.rows("Settings", COLUMNS, rows(answer))
 
@@ -173,7 +211,16 @@ def _share(shares: dict[str, float], name: str) -> str:
 
 
 def _quota(shares: dict[str, float], name: str) -> str:
-    return _share(shares, name) + (" oversold" if shares.get(name, 0.0) > OVERSOLD else "")
+    return _occupied(shares[name]) if name in shares else ""
+
+
+def _occupied(share: float) -> str:
+    return f"{100 * share:.1f}%" + (" oversold" if share > OVERSOLD else "")
+
+
+def _of(path: str, group: str | None) -> str:
+    """Return a path for a group of the queue."""
+    return path if group is None else f"{path}?group={segment(group)}"
 
 
 def _post(context: typer.Context, path: str, body: dict[str, str]) -> None:

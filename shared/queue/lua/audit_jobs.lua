@@ -1,6 +1,7 @@
 #!lua
 --[[
-  audit_jobs: each job is in the one index of its state, and a queued one is on a path from the root.
+  audit_jobs: each job is in the one index of its state, and a queued one is on a path from the root. One that waits in a group
+  which its table has left follows it.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  new lease in ms for a running job whose lease is lost
@@ -9,6 +10,7 @@
   Output: number of repairs
 ]]
 -- include: repair
+-- include: hand_over
 local INDEXES = {queued = QUEUED, leased = LEASES, delayed = DELAYED, quarantined = QUARANTINED}
 
 -- A hash from which a truncated log has lost a required field is no job.
@@ -57,4 +59,8 @@ for i = 2, #ARGV do
     count_repair()
   end
 end
-return repaired
+local counted = repaired
+for i = 2, #ARGV do
+  if hand_over(ARGV[i]) then counted = counted + 1 end
+end
+return counted

@@ -24,7 +24,8 @@ for i = 1, #members do
   repair_child(members[i], name)
   repair_ancestors(members[i])
 end
-if #members > repaired and not is_at(limit_of(call('HGET', CONFIG, 'limit:' .. level .. '|' .. name)), level, name) then
+local limit = call('HGET', level == 'table' and TABLES_CONFIG or CONFIG, 'limit:' .. level .. '|' .. name)
+if #members > repaired and not is_at(limit_of(limit), level, name) then
   unthrottle(level, name)
   count_repair()
 end

@@ -13,24 +13,36 @@
 -- include: index
 -- include: event
 -- include: reply
+-- include: group
 local nonce, id, upto = ARGV[1], ARGV[2], ARGV[3]
 local CALLER = 'cancel'
 
 local known = recall(CALLER, nonce)
 if known then return known end
-local job = read_job(id)
-if not job then return remember(CALLER, nonce, 'unknown') end
-if upto ~= '' and math.max(tonumber(job.version), tonumber(job.d_version or -1)) > tonumber(upto) then
-  return remember(CALLER, nonce, 'unknown')
+
+-- Cancels the job in this group, nil if it is not there.
+local function cancel_here()
+  local job = read_job(id)
+  if not job then return nil end
+  if upto ~= '' and math.max(tonumber(job.version), tonumber(job.d_version or -1)) > tonumber(upto) then return nil end
+  if job.state == 'leased' then
+    if job.stop ~= 'cancel' then event('cancel', id, 'leased') end
+    call('HSET', job_key(id), 'stop', 'cancel')
+    call('HDEL', job_key(id), unpack(PENDING))
+    call('HDEL', job_key(id), 'd_traces')
+    return 'stopping'
+  end
+  event('cancel', id, job.state)
+  withdraw(id, job)
+  call('DEL', job_key(id))
+  return 'deleted'
 end
-if job.state == 'leased' then
-  if job.stop ~= 'cancel' then event('cancel', id, 'leased') end
-  call('HSET', job_key(id), 'stop', 'cancel')
-  call('HDEL', job_key(id), unpack(PENDING))
-  call('HDEL', job_key(id), 'd_traces')
-  return remember(CALLER, nonce, 'stopping')
+
+-- It may run in the group that its table has left, and wait in the new one.
+local prefixes, outcome = other_prefixes(), cancel_here()
+for i = 1, #prefixes do
+  begin_call(prefixes[i])
+  local there = cancel_here()
+  if outcome ~= 'stopping' then outcome = there or outcome end
 end
-event('cancel', id, job.state)
-withdraw(id, job)
-call('DEL', job_key(id))
-return remember(CALLER, nonce, 'deleted')
+return remember(CALLER, nonce, outcome or 'unknown')

@@ -21,12 +21,14 @@
 -- include: count
 -- include: reply
 -- include: timer
+-- include: group
 local worker, nonce, tbl, timer, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[7]
 local due, again, ledger_kept, has_job = ARGV[5], ARGV[6], ARGV[8], ARGV[9] == '1'
 local first = 10
 
 local known = recall(worker, nonce)
 if known then return known end
+enter_table(tbl)
 if timer ~= '' then
   local at = call('ZSCORE', timers_key(tbl), timer)
   if not at or int(tonumber(at)) ~= due then return 'timer_changed' end

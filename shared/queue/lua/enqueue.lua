@@ -12,4 +12,7 @@
   Output: {outcome (queued, merged, rerun), state}
 ]]
 -- include: upsert
-return {upsert(read_request(ARGV, 1))}
+-- include: group
+local request = read_request(ARGV, 1)
+enter_table(request.table)
+return {upsert(request)}

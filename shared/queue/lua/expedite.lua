@@ -10,7 +10,9 @@
   Output: queued, leased or unknown
 ]]
 -- include: index
+-- include: group
 local id, band = ARGV[1], ARGV[2]
+enter_job(id)
 local job = read_job(id)
 if not job then return 'unknown' end
 if job.state == 'leased' then return 'leased' end

@@ -31,6 +31,7 @@
 -- include: reply
 -- include: timer
 -- include: refusals
+-- include: group
 local tbl, expected, nonce, reset, ledger_kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local fields, set, dropped = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local jobs, records, counters = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
@@ -89,6 +90,7 @@ with_args('HSET', table_state_key(tbl), 2 * fields)
 with_args('HSET', partitions_key(tbl), 2 * set)
 with_args('HDEL', partitions_key(tbl), dropped)
 
+enter_table(tbl)
 local outcomes = {}
 for i = 1, jobs do
   outcomes[i] = upsert(read_request(ARGV, first))

@@ -10,9 +10,11 @@
   Output: 1
 ]]
 -- include: tree
+-- include: group
 local level, name, limit = ARGV[1], ARGV[2], ARGV[3]
-local field = 'limit:' .. level .. '|' .. name
-local pause = (call('HGET', CONFIG, field) or ''):sub(1, 1) == '!' and '!' or ''
-if pause .. limit == '' then call('HDEL', CONFIG, field) else call('HSET', CONFIG, field, pause .. limit) end
+local field, config = 'limit:' .. level .. '|' .. name, level == 'table' and TABLES_CONFIG or CONFIG
+if level == 'table' then enter_table(name) end
+local pause = (call('HGET', config, field) or ''):sub(1, 1) == '!' and '!' or ''
+if pause .. limit == '' then call('HDEL', config, field) else call('HSET', config, field, pause .. limit) end
 unthrottle(level, name)
 return 1

@@ -135,8 +135,7 @@ local function serve()
   local tables = children(leaf)
   local tbl = tables[1]
   if not tbl then return pass(band.name, tenant) end
-  local set = call('HMGET', CONFIG, 'weight:band|' .. band.name, 'weight:tenant|' .. tenant.name,
-    'weight:table|' .. tbl.name, 'limit:tenant|' .. tenant.name, 'limit:table|' .. tbl.name)
+  local set = settings_of_path(band.name, tenant.name, tbl.name)
   if is_full(limit_of(set[4]), 'tenant', tenant.name) then return pass(band.name, tenant) end
   if is_full(limit_of(set[5]), 'table', tbl.name) then return pass(leaf, tbl) end
   local key = flow_key(band.name, tenant.name, tbl.name)

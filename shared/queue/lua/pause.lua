@@ -10,6 +10,7 @@
   Output: 1
 ]]
 -- include: tree
+-- include: group
 local level, name, is_pause = ARGV[1], ARGV[2], ARGV[3] == '1'
 
 -- `before` without the mark of this pause, and with it if the name is to be paused. A paused queue keeps its bands' digits
@@ -22,12 +23,13 @@ local function pause_top()
 end
 
 local function pause_child()
-  local field = 'limit:' .. level .. '|' .. name
-  local limit = (call('HGET', CONFIG, field) or ''):gsub('^!', '')
+  local field, config = 'limit:' .. level .. '|' .. name, level == 'table' and TABLES_CONFIG or CONFIG
+  if level == 'table' then enter_table(name) end
+  local limit = (call('HGET', config, field) or ''):gsub('^!', '')
   if is_pause then
-    call('HSET', CONFIG, field, '!' .. limit)
+    call('HSET', config, field, '!' .. limit)
   else
-    if limit == '' then call('HDEL', CONFIG, field) else call('HSET', CONFIG, field, limit) end
+    if limit == '' then call('HDEL', config, field) else call('HSET', config, field, limit) end
     unthrottle(level, name)
   end
 end

@@ -52,8 +52,8 @@ local function add_band(waiting, band)
     local tenant = tenants[i]
     local tables = call('ZRANGE', ready_key(leaf_node(band, tenant)), 0, PER_NODE - 1)
     for j = 1, #tables do
-      local set = call('HMGET', CONFIG, 'limit:tenant|' .. tenant, 'limit:table|' .. tables[j])
-      if not is_at(limit_of(set[1]), 'tenant', tenant) and not is_at(limit_of(set[2]), 'table', tables[j]) then
+      local set = settings_of_path(band, tenant, tables[j])
+      if not is_at(limit_of(set[4]), 'tenant', tenant) and not is_at(limit_of(set[5]), 'table', tables[j]) then
         add_waiting(waiting, flow_key(band, tenant, tables[j]), tables[j])
       end
     end

@@ -8,7 +8,9 @@
   Output: queued, leased or unknown
 ]]
 -- include: index
+-- include: group
 local id = ARGV[1]
+enter_job(id)
 local job = read_job(id)
 if not job then return 'unknown' end
 if job.state == 'leased' or job.state == 'queued' then return job.state end

@@ -8,4 +8,6 @@
   Output: {id, deadline or ready-at or "", fields and values of the job}, or nil
 ]]
 -- include: show
+-- include: group
+enter_job(ARGV[1])
 return show(ARGV[1])

@@ -10,6 +10,6 @@
   Output: 1
 ]]
 -- include: config
-local field = 'weight:' .. ARGV[1] .. '|' .. ARGV[2]
-if ARGV[3] == '' then call('HDEL', CONFIG, field) else call('HSET', CONFIG, field, ARGV[3]) end
+local field, config = 'weight:' .. ARGV[1] .. '|' .. ARGV[2], ARGV[1] == 'table' and TABLES_CONFIG or CONFIG
+if ARGV[3] == '' then call('HDEL', config, field) else call('HSET', config, field, ARGV[3]) end
 return 1

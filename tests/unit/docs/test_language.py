@@ -17,6 +17,7 @@ import pytest
 import typer
 
 from decider.api.budget_view import BudgetView
+from decider.api.group_health import GroupHealth
 from decider.api.metrics import Metrics, MetricsSnapshot
 from decider.background.runner import TaskHealth
 from decider.background.tables_file_sync import TablesFileStatus
@@ -150,6 +151,7 @@ def _metrics() -> Iterator[tuple[str, str]]:
     empty[str(Prices | None)] = Prices()
     empty[str(tuple[BudgetView, ...])] = ()
     empty[f"Mapping[str, {TaskHealth.__module__}.TaskHealth]"] = {}
+    empty[f"Mapping[str, {GroupHealth.__module__}.GroupHealth]"] = {}
     snapshot = MetricsSnapshot(**{one.name: empty[_typed(one.type)] for one in fields(MetricsSnapshot)})
     for line in Metrics().render(snapshot).decode().splitlines():
         if line.startswith("# HELP "):

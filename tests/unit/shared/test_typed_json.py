@@ -91,7 +91,7 @@ STATE = TableState(
     LevelFit(5, 6, Fraction(1, 7), AppendedSizes((AppendedFiles(1, 2), AppendedFiles(3, 4)))),
     ((20_000, 7),),
     TargetFit(7, (TargetChange(8, 9, 10, TargetBasis(11, 12, 13, 14), 15),)),
-    *(CommitPace(7, 8, 5), 9, ((10, 2), (20, 3)), SIGNALS.clustered, SIGNALS.cells, "0.0.1"),
+    *(CommitPace(7, 8, 5), 9, ((10, 2), (20, 3)), SIGNALS.clustered, SIGNALS.cells, "0.0.1", "etl"),
 )
 
 

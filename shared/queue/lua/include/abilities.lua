@@ -12,9 +12,8 @@ do
   -- Only for the case that the list entry is lost: an actor that can run the job does not wait for it.
   local SET_ASIDE_MS = 600000
 
-  -- Returns the ability that a job needs, nil if nothing is known of its table.
-  local function ability_of(job)
-    local format = call('HGET', table_state_key(job.table), 'format')
+  -- Returns the ability that a job needs, nil if nothing is known of the format of its table.
+  local function ability_of(job, format)
     if format and format ~= '' then return format .. '/' .. job.kind end
   end
 
@@ -26,8 +25,8 @@ do
   end
 
   -- Returns what a job needs and the actor does not have; an actor that announces no ability has all.
-  function lacking(job, abilities)
-    local needed = #abilities > 0 and ability_of(job)
+  function lacking(job, abilities, format)
+    local needed = #abilities > 0 and ability_of(job, format)
     if needed and not has(abilities, needed) then return needed end
     if abilities.is_busy and gives_way(job) then return CAPACITY end
   end

@@ -19,6 +19,18 @@ local strict_bands, strict_in_row, aging_ms, paused
 -- Settings that few scripts need are read on demand.
 local function setting(name) return tonumber(call('HGET', CONFIG, name)) or DEFAULTS[name] end
 
+-- Weights of a band, a tenant and a table, and limits of the tenant and the table. Those of tables are the queue's, so that
+-- they stay when a table moves to another group; the others are the group's own.
+local function settings_of_path(band, tenant, tbl)
+  local of_group = {'weight:band|' .. band, 'weight:tenant|' .. tenant, 'limit:tenant|' .. tenant}
+  local of_table = {'weight:table|' .. tbl, 'limit:table|' .. tbl}
+  if P == S then
+    return call('HMGET', CONFIG, of_group[1], of_group[2], of_table[1], of_group[3], of_table[2])
+  end
+  local group, own = call('HMGET', CONFIG, unpack(of_group)), call('HMGET', TABLES_CONFIG, unpack(of_table))
+  return {group[1], group[2], own[1], group[3], own[2]}
+end
+
 local function begin_call(prefix)
   call = redis.call
   name_keys(prefix)

@@ -7,6 +7,7 @@
 -- include: measure
 -- include: refusals
 -- include: budget
+-- include: hand_over
 
 -- args[first ..]: worker, nonce, id, token, result, actual cost in bytes, newest version planned on, result, error, refusals
 -- to remember of its partition ('-': unchanged), number of counters; then counter, increment · measure, increment. Returns
@@ -20,7 +21,7 @@ local function finish_run(args, first)
   reconcile_charge(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
   local counters, at = tonumber(args[first + 10]), first + 11
   local usage = read_usage(args, at, counters)
-  local is_known = call('EXISTS', table_state_key(job.table)) == 1
+  local is_known, group = unpack(call('HMGET', table_state_key(job.table), 'version', 'group'))
   reconcile_budgets(job, usage, is_known)
   if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
   local outcome = end_run(id, job, run_result, seen_version)
@@ -33,5 +34,6 @@ local function finish_run(args, first)
     if usage and run_result == 'done' then learn_usage(job, usage) end
     if args[first + 9] ~= '-' then set_refusals(job.table, job.partition, args[first + 9]) end
   end
+  if outcome ~= 'deleted' and group_prefix(group or '') ~= P then hand_over(id) end
   return outcome
 end

@@ -8,5 +8,5 @@ local function write_history(id, job, run)
     'token', job.token, 'run_result', run.run_result, 'outcome', run.outcome, 'worker', run.worker,
     'attempts', job.attempts, 'version', job.version, 'cost', run.cost, 'first_ms', job.first_ms,
     'started', job.started, 'finished', now_ms,
-    'result', run.result, 'error', run.error)
+    'result', run.result, 'error', run.error, 'group', P:match('g:([^:]+):$') or '')
 end

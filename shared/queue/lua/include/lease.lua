@@ -32,6 +32,7 @@ local function lease_jobs(args, first, last)
   local share = {jobs = tonumber(args[first + 4]), bytes = tonumber(args[first + 5])}
   local abilities = {is_busy = args[first + 6] == '1'}
   for i = first + 7, last do abilities[#abilities + 1] = args[i] end
+  leaving = {}
   begin_claims()
   if is_poll_due(last_polled_ms) then
     local moved, more = process_due()
@@ -51,7 +52,8 @@ local function lease_jobs(args, first, last)
       for i = 1, #taken do claims[#claims + 1] = lease(taken[i], worker, deadline, slot) end
     end
   end
+  if #claims > 0 then end_claims() end
+  deliver(leaving)
   if #claims == 0 then return '[]' end
-  end_claims()
   return cjson.encode(claims)
 end

@@ -121,6 +121,40 @@ def test_deciders_of_a_queue_can_take_all_tables_that_name_none() -> None:
     assert (found.policy.enabled, found.notes) == (True, ())
 
 
+def test_of_its_groups_a_decider_serves_the_tables_and_leaves_those_of_other_queues_alone() -> None:
+    defaults = PolicyDefaults(DEFAULT, queue="prod", groups={"etl": {}, "prod": {}})
+    found = {
+        queue: defaults.resolve(TABLE, {"lakewright.queue": queue}, {}, LogStatus())
+        for queue in ("prod", "etl", "nightly")
+    }
+    assert {queue: one.policy.enabled for queue, one in found.items()} == {"prod": True, "etl": True, "nightly": False}
+    assert {queue: defaults.group(one.policy) for queue, one in found.items()} == {
+        "prod": "",
+        "etl": "etl",
+        "nightly": "",
+    }
+    assert "set lakewright.queue=etl or prod" in found["nightly"].notes[0]
+
+
+def test_defaults_of_a_group_are_below_those_of_the_tenant_and_above_those_of_the_service() -> None:
+    tenants = {TABLE.tenant: {"lakewright.fan-in": "4"}}
+    groups = {"etl": {"lakewright.fan-in": "6", "lakewright.job-order": "balanced"}}
+    defaults = PolicyDefaults(DEFAULT, tenants, groups=groups)
+    found = defaults.resolve(TABLE, {"lakewright.queue": "etl"}, {}, LogStatus())
+    assert (found.policy.fan_in, found.policy.job_order) == (4, "balanced")
+    assert found.origins["job_order"] == PolicyOrigin(PolicySource.GROUP, "lakewright.job-order")
+    assert defaults.resolve(TABLE, {}, {}, LogStatus()).policy.job_order == "benefit"
+    last = defaults.resolve(
+        TABLE, {"lakewright.queue": "etl", "lakewright.fan-in": "x"}, {"lakewright.queue": "etl"}, LogStatus()
+    )
+    assert (last.policy.queue, last.policy.job_order) == ("etl", "balanced")
+
+
+def test_unusable_defaults_of_a_group_are_refused_at_the_start() -> None:
+    with pytest.raises(InvalidInput, match="group 'etl'"):
+        PolicyDefaults(DEFAULT, groups={"etl": {"lakewright.fan-in": "many"}})
+
+
 @pytest.mark.parametrize("stated", [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "1"}])
 def test_unusable_defaults_of_a_tenant_are_refused_at_the_start(stated: dict[str, str]) -> None:
     if "fan-in" in stated:
@@ -133,6 +167,9 @@ def test_defaults_survive_their_encoding_and_what_cannot_be_read_is_refused() ->
     defaults = PolicyDefaults(DEFAULT, {"sales": {"lakewright.fan-in": "4"}}, "q")
     assert PolicyDefaults(queue="q").decode(defaults.encode()) == defaults
     assert defaults.version != PolicyDefaults(DEFAULT).version
+    with_groups = replace(defaults, groups={"etl": {"lakewright.fan-in": "6"}})
+    assert PolicyDefaults(queue="q").decode(with_groups.encode()) == with_groups
+    assert with_groups.version != defaults.version
     with pytest.raises(InvalidInput, match="another decider"):
         defaults.decode("{}")
 

@@ -10,12 +10,13 @@ import pytest
 from decider.gateway.authentication import FAILURES_PER_S
 from decider.gateway.credentials import Credentials, parse_tokens
 from decider.gateway.rate_limit import BURST_S
+from services.actor.settings import actor_settings
 from services.decider.__main__ import server
 from services.decider.build import build_tracker
 from services.decider.settings import AccessSettings, Address, DeciderSettings, decider_settings, parse_address
 from shared.errors import InvalidInput
 from shared.policy.policy import MIB
-from shared.queue.limits import LEDGER_KEPT, LEDGER_KEPT_TO_ARCHIVE
+from shared.queue.limits import LEDGER_KEPT, LEDGER_KEPT_TO_ARCHIVE, MAX_GROUPS
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:
@@ -68,6 +69,12 @@ def test_every_variable_is_read() -> None:
         ("LAKEWRIGHT_POLICY", "target=1mb"),
         ("LAKEWRIGHT_POLICY", "fan-in=2,full-file-threshold=0.25"),
         ("LAKEWRIGHT_MAX_BODY_BYTES", "1"),
+        ("LAKEWRIGHT_QUEUE", "default/etl"),
+        ("LAKEWRIGHT_GROUPS", "etl,a b"),
+        ("LAKEWRIGHT_GROUPS", "Etl"),
+        ("LAKEWRIGHT_GROUPS", '{"etl": "balanced"}'),
+        ("LAKEWRIGHT_GROUPS", '{"etl": {"queue": "hot"}}'),
+        ("LAKEWRIGHT_GROUPS", ",".join(f"g{number}" for number in range(MAX_GROUPS + 1))),
         ("LAKEWRIGHT_LOG_LEVEL", "loud"),
     ],
 )
@@ -79,6 +86,22 @@ def test_a_bad_value_is_refused_by_the_name_of_its_variable(name: str, value: st
         assert value not in str(raised.value)
 
 
+def test_groups_are_a_list_or_have_defaults() -> None:
+    listed = decider_settings({"LAKEWRIGHT_GROUPS": "etl, nightly"}).tracking.groups
+    assert listed == {"etl": {}, "nightly": {}}
+    stated = '{"etl": {"job-order": "balanced"}, "nightly": {}}'
+    found = decider_settings({"LAKEWRIGHT_GROUPS": stated}).tracking.groups
+    assert found == {"etl": {"lakewright.job-order": "balanced"}, "nightly": {}}
+
+
+def test_an_actor_serves_the_queue_or_one_group_of_it() -> None:
+    settings = ({}, {"LAKEWRIGHT_GROUP": "default"}, {"LAKEWRIGHT_GROUP": "etl"})
+    assert [actor_settings(one).queue for one in settings] == ["default", "default", "default/etl"]
+    assert actor_settings({"LAKEWRIGHT_QUEUE": "q", "LAKEWRIGHT_GROUP": "etl"}).queue == "q/etl"
+    with pytest.raises(InvalidInput, match="LAKEWRIGHT_GROUP"):
+        actor_settings({"LAKEWRIGHT_GROUP": "q/etl"})
+
+
 def test_an_address_has_a_host_and_a_port() -> None:
     assert parse_address("localhost:0") == Address("localhost", 0)
 
@@ -88,12 +111,13 @@ def test_an_address_has_a_host_and_a_port() -> None:
     [
         {"LAKEWRIGHT_POLICY": "vacuum=on"},
         {"LAKEWRIGHT_TENANTS": '{"sales": {"lakewright.vacuum": "on"}}'},
+        {"LAKEWRIGHT_GROUPS": '{"etl": {"lakewright.vacuum": "on"}}'},
         {"LAKEWRIGHT_POLICY": "primary-key=id,sequence-by=ts"},
         {"LAKEWRIGHT_POLICY": "sequence-by=ts"},
         {"LAKEWRIGHT_TENANTS": '{"sales": {"lakewright.primary-key": "id", "lakewright.sequence-by": "ts"}}'},
     ],
 )
-def test_no_default_of_the_service_or_a_tenant_switches_deletions_on(setting: dict[str, str]) -> None:
+def test_no_default_of_the_service_a_tenant_or_a_group_switches_deletions_on(setting: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="no default does"):
         decider_settings(setting)
 

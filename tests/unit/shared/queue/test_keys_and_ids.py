@@ -12,8 +12,10 @@ from shared.errors import InvalidInput
 from shared.queue import audit, keys
 from shared.queue.audit import AuditedKey, parse_key
 from shared.queue.keys import KeyKind
+from shared.queue.limits import MAX_GROUPS
 from shared.queue.lua_library import ScriptName, source
 from shared.queue.model import Band, JobId, JobKey, JobRequest, JobState, Scope, job_id
+from shared.queue.records import QueueDepth, sum_of_depths
 from tests.support.source_nodes import Nodes, nodes_in, nodes_of
 
 
@@ -73,9 +75,42 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
     assert len(set(made)) == len(made)
 
 
+def test_a_group_has_jobs_of_its_own_and_shares_what_is_known_of_tables() -> None:
+    assert (keys.in_group("q", "etl"), keys.in_group("q", ""), keys.in_group("q", "q")) == ("q/etl", "q", "q")
+    assert (keys.whole("q/etl"), keys.group_of("q/etl"), keys.group_of("q")) == ("q", "etl", "")
+    assert keys.job("q/etl", JobId("x")) == "{lw:q}:g:etl:j:x"
+    assert keys.kind_and_name("q", keys.job("q/etl", JobId("x"))) is None, "an audit of the queue leaves groups alone"
+    assert keys.kind_and_name("q/etl", keys.job("q/etl", JobId("x"))) == (KeyKind.JOB, "x")
+    for shared in (
+        keys.runs,
+        keys.events,
+        keys.counters,
+        keys.due_tables,
+        keys.budgets,
+        keys.tables_config,
+        keys.groups,
+    ):
+        assert shared("q/etl") == shared("q")
+    assert keys.table_state("q/etl", "t") == keys.table_state("q", "t")
+    assert keys.config("q/etl") != keys.config("q") == keys.tables_config("q")
+
+
+def test_lua_and_python_know_as_many_groups() -> None:
+    found = re.search(r"local MAX_GROUPS = (\d+)", source("include/group"))
+    assert found is not None
+    assert int(found[1]) == MAX_GROUPS
+
+
+def test_the_jobs_of_groups_are_added_up() -> None:
+    none = dict.fromkeys(JobState, 0)
+    depths = [QueueDepth(5, {**none, JobState.QUEUED: 1}, 3), QueueDepth(6, {**none, JobState.QUEUED: 2}, None)]
+    assert sum_of_depths(depths) == QueueDepth(6, {**none, JobState.QUEUED: 3}, 3)
+    assert sum_of_depths(depths[1:]) == depths[1]
+
+
 def test_lua_and_python_spell_the_same_keys() -> None:
     """Both files are read for their literals; a key that only one of them knows is a mistake."""
-    lua = set(re.findall(r"P \.\. '([^']+)'", source("include/keys"))) | {"count"}
+    lua = set(re.findall(r"[PS] \.\. '([^']+)'", source("include/keys"))) - {"g:"} | {"count"}
     python = {
         keys.config("q"),
         keys.virtual_times("q"),
@@ -105,6 +140,7 @@ def test_lua_and_python_spell_the_same_keys() -> None:
         keys.rates("q", ""),
         keys.due_tables("q"),
         keys.changed_tables("q"),
+        keys.groups("q"),
         keys.staged_partitions("q", ""),
         keys.staged_timers("q", ""),
         keys.aside("q"),
@@ -123,12 +159,14 @@ def test_lua_and_python_call_the_same_key_by_the_same_name() -> None:
     text = source("include/keys")
     constants = {
         name: literal
-        for line in re.findall(r"^  ([A-Z_, ]+ = P \.\. .*)$", text, re.MULTILINE)
-        for name, literal in zip(line.split(" = ")[0].split(", "), re.findall(r"P \.\. '([^']+)'", line), strict=True)
+        for line in re.findall(r"^  ([A-Z_, ]+ = [PS] \.\. .*)$", text, re.MULTILINE)
+        for name, literal in zip(
+            line.split(" = ")[0].split(", "), re.findall(r"[PS] \.\. '([^']+)'", line), strict=True
+        )
     }
-    functions = dict(re.findall(r"^local function (\w+)_key\(.*?P \.\. '([^']+)'", text, re.MULTILINE))
+    functions = dict(re.findall(r"^local function (\w+)_key\(.*?[PS] \.\. '([^']+)'", text, re.MULTILINE))
     functions["counters"] = "count"
-    assert len(constants) == 17
+    assert len(constants) == 19
     assert len(functions) == len(re.findall(r"^local function \w+_key\(", text, re.MULTILINE))
     for name, literal in (constants | functions).items():
         build = getattr(keys, name.lower())
@@ -157,7 +195,7 @@ def test_names_that_would_break_a_key_are_refused(bad: str) -> None:
         JobRequest(JobKey("t", "{}", "compact"), bad, Band.NORMAL, 5, 0, 0)
 
 
-@pytest.mark.parametrize("bad", ["", "A", "a:b", "{a}", "a" * 41])
+@pytest.mark.parametrize("bad", ["", "A", "a:b", "{a}", "a" * 41, "a/", "/a", "a/b/c", "a/B"])
 def test_queue_names_are_short_lower_case_words(bad: str) -> None:
     with pytest.raises(InvalidInput, match="queue"):
         keys.prefix(bad)
