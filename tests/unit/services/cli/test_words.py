@@ -17,7 +17,10 @@ from tests.unit.services.cli.test_every_call import documented
 
 def ran(answer: dict[str, Any] | httpx.Response, *arguments: str) -> Result:
     found = answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
-    setting = CliContext("http://decider", as_json=False, transport=httpx.MockTransport(lambda _: found))
+    failed = httpx.Response(200, json={"jobs": []})  # `tables show` reads these, too
+    is_of_jobs = "jobs" in arguments
+    transport = httpx.MockTransport(lambda asked: failed if asked.url.path == "/v1/jobs" and not is_of_jobs else found)
+    setting = CliContext("http://decider", as_json=False, transport=transport)
     return CliRunner().invoke(app, list(arguments), obj=setting, env={"COLUMNS": "200"})
 
 
