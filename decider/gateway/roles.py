@@ -61,6 +61,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("DELETE", "/v1/jobs/{job}"): Role.OPERATOR,
     ("POST", "/v1/jobs/{job}/expedite"): Role.OPERATOR,
     ("POST", "/v1/jobs/{job}/requeue"): Role.OPERATOR,
+    ("GET", "/v1/groups"): Role.VIEWER,
     ("GET", "/v1/queue"): Role.VIEWER,
     ("GET", "/v1/backlog"): Role.VIEWER,
     ("GET", "/v1/queue/settings"): Role.VIEWER,

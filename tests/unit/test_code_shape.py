@@ -29,6 +29,7 @@ RECORDS = {
     "decider/store/redis/redis_health.py": {"ServerStatus"},
     "decider/store/tables/table_state.py": {"TableState"},
     "decider/whatif/simulator.py": {"SimulationResult", "_RunningSums"},
+    "decider/state/table_summary.py": {"TableSummary"},
     "decider/whatif/trace_reader.py": {"TableTrace"},
     "services/actor/settings.py": {"ActorSettings"},
     "services/cli/local/plan.py": {"LocalPlan"},
