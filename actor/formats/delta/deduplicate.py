@@ -103,8 +103,8 @@ class Deduplication(RemovalJob):
                 snapshot = log.snapshot()
                 shape = log.shape(snapshot)
                 reason = self.not_wanted(shape)
-                if not reason and self._rule(shape) != rule:
-                    reason = "the key changed since the decision, which is made again"
+                if not reason:
+                    self._rule(shape)  # The schema may forbid by now what it permitted.
                 paths = OutputPaths(self.scala, log, snapshot, shape, prefix)
                 if reason or self._try(log, paths, snapshot, partition, rule, is_dry=is_dry):
                     return reason

@@ -14,7 +14,7 @@ from actor.formats.delta.row_removal import WrittenRemoval
 from actor.formats.delta.superseded_rows import FILE, SupersededRows
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import Proof, Reading
-from shared.errors import Difference, RefusedFiles
+from shared.errors import Conflict, Difference, RefusedFiles, Unsupported
 from shared.jobs.options import DeduplicateOptions
 from shared.jobs.payload import DEDUPLICATE
 from shared.policy.policy import Policy
@@ -95,14 +95,15 @@ class World:
         monkeypatch.setattr(TableLog, "partitions", lambda *at: frozenset(x.file.partition for x in listed(*at)))
         monkeypatch.setattr(TableLog, "commit_delete", commit)
 
-    def run(self, policy: Policy = POLICY) -> TableJobOutcome:
+    def run(self, policy: Policy = POLICY, *, stop_after: int = 10**9, **asked: Any) -> TableJobOutcome:
         boundary = SimpleNamespace(
             check_files=lambda *_: None, check_links=lambda _place, paths: self.checked.extend(paths)
         )
-        options, decided = DeduplicateOptions().encode(), policy_digest({})
+        options, decided, control = DeduplicateOptions(**asked).encode(), policy_digest({}), Control()
+        control.stop_after = stop_after
         job = TableJob(DEDUPLICATE, "file:///t", policy, CommitOrigin("j", 1), policy_digest=decided, options=options)
         scala, sessions = FakeScala(self.table), FakeSessions(self.table)
-        parts: tuple[Any, ...] = (scala, sessions, boundary, None, job, Control(), RESERVED_BYTES)
+        parts: tuple[Any, ...] = (scala, sessions, boundary, None, job, control, RESERVED_BYTES)
         return Deduplication(*parts).run()
 
 
@@ -118,6 +119,57 @@ def test_all_partitions_are_read_or_those_that_the_owners_filter_permits(world: 
     world.read.clear()
     world.run(Policy(primary_key="p", sequence_by="p", filter="p >= 'b'"))
     assert world.read == [["b"], ["c"]]
+
+
+def test_partitions_are_read_to_which_data_was_added_since_a_version_or_all_if_that_is_not_known(world: World) -> None:
+    table = world.table
+    table.commit(*(add(name, p=name) for name in "abc"))
+    before = table.version
+    table.commit(add("b2", p="b"), add("c2", p="c", dataChange=False))
+    reads = {
+        before: [["b", "b2"]],
+        before + 9: [["a"], ["b", "b2"], ["c", "c2"]],
+        -1: [["a"], ["b", "b2"], ["c", "c2"]],
+    }
+    for since_version, expected in reads.items():
+        world.read.clear()
+        world.run(since_version=since_version)
+        assert world.read == expected
+    before = table.version
+    table.commit({"metaData": METADATA})
+    world.read.clear()
+    world.run(since_version=before)
+    assert len(world.read) == 3, "a schema may have changed"
+
+
+def test_a_table_without_a_key_or_with_one_that_must_not_be_compared_loses_nothing(world: World) -> None:
+    world.table.commit(add("a"))
+    assert world.run(Policy()).reason == "the table has no primary key"
+    with pytest.raises(Unsupported, match="no row was removed"):
+        world.run(Policy(primary_key="missing", sequence_by="p"))
+    assert world.read == []
+
+
+def test_a_run_stops_between_partitions_and_one_that_only_counts_removes_nothing(world: World) -> None:
+    world.table.commit(*(add(name, p=name) for name in "ab"))
+    done = world.run(stop_after=0)
+    assert (done.is_complete, world.read) == (False, [])
+    world.found = lambda paths: dict.fromkeys(paths, 1)
+    done = world.run(dry_run=True)
+    assert (done.version, done.figures["rows_removed"], world.table.live()) == (-1, 2, {"a", "b"})
+
+
+def test_a_partition_that_others_change_each_time_is_tried_again_later(world: World) -> None:
+    table = world.table
+    table.commit(add("a"), add("b"))
+
+    def found(_paths: list[str]) -> Mapping[str, int]:
+        table.commit(add("a"), add("b"))
+        return {"a": 1}
+
+    world.found = found
+    with pytest.raises(Conflict, match="tried again later"):
+        world.run()
 
 
 def test_what_removals_were_compared_by_is_counted(world: World) -> None:
