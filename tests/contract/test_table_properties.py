@@ -39,6 +39,7 @@ def rounds() -> list[list[tuple[str, str, str, object]]]:
     # These exclude each other: they are tried in rounds of their own.
     exclusive = {"max_concurrent_jobs": "limit", "quota": "limit", "enabled": "switch", "queue": "switch"}
     exclusive |= dict.fromkeys(("clustering_order", "sort_by", "zorder_by"), "order")
+    exclusive |= dict.fromkeys(("primary_key", "delete_rows_after"), "rows")
     while left:
         fields: set[str] = set()
         chosen = []

@@ -60,8 +60,8 @@ class AgedTable:
         return f"{self.kind} '{value}{zone}'" if self.kind not in ("STRING", "INT") else repr(value)
 
     def run(self, *, dry: bool = False, control: Control | None = None, at: datetime | None = None) -> TableJobOutcome:
-        """Run a job that was decided now, or at another time."""
-        decided_ms = at_ms(at or datetime.now(UTC))
+        """Run a job that was decided at `NOW`, however long ago that is, or at another time."""
+        decided_ms = at_ms(at or NOW)
         options = ExpiryOptions(decided_ms, dry_run=dry).encode()
         policy = Policy(delete_rows_after=self.rule)
         job = TableJob(EXPIRE, str(self.path), policy, CommitOrigin("job", 7), options=options)
