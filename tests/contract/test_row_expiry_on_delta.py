@@ -121,7 +121,7 @@ def test_exactly_the_files_that_are_over_go_whatever_the_tables_features(
 )
 def test_rows_leave_files_that_hold_others_by_the_owners_word(lab: DeltaLab, properties: dict[str, str]) -> None:
     table = AgedTable(lab, "t", properties=properties, rule="90 days of ts, rows")
-    table.append(*((number, days_ago(80 + number)) for number in range(20)), (20, None))
+    table.append(*((number, days_ago(80.5 + number)) for number in range(20)), (20, None))
     table.append(*((number, days_ago(number)) for number in range(30, 40)))
     table.append((50, days_ago(300)), (51, days_ago(301)))
     table.append((60, days_ago(91)), (61, days_ago(1)))
