@@ -4,11 +4,9 @@ The table's state names its group, and the scripts hand over each job that they 
 So a call that dies leaves nothing to repair: the rest follows with claims of the old group, and with its next audit.
 """
 
-from typing import Any
-
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
-from decider.store.redis.watched_transaction import watched_transaction
+from decider.store.tables.state_field import replace_field
 from shared.queue import audit, keys
 from shared.queue.decode import text
 from shared.table import TableId
@@ -19,7 +17,8 @@ SCAN_COUNT = 1_000
 
 async def move_table(queue: AsyncQueueExecutor, table: TableId, *, before: str, after: str) -> bool:
     """Note a table's group in its state and have its jobs follow; False if it has another than `before` meanwhile."""
-    if not await _note(queue, table, before, after):
+    is_noted, _ = await replace_field(queue, table, "group", before=before, after=after)
+    if not is_noted:
         return False
     await hand_over_jobs(queue, table, before=before, after=after)
     return True
@@ -37,18 +36,3 @@ async def hand_over_jobs(queue: AsyncQueueExecutor, table: TableId, *, before: s
         for first in range(0, len(jobs), audit.PAGE):
             moved += await queue.run(audit.jobs(old, jobs[first : first + audit.PAGE]))
     return moved
-
-
-@translate_redis_errors
-async def _note(queue: AsyncQueueExecutor, table: TableId, before: str, after: str) -> bool:
-    key = keys.table_state(queue.name, table)
-
-    async def note(pipe: Any) -> bool:
-        found = text(await pipe.hget(key, "group") or b"")
-        if found != before or not await pipe.exists(key):
-            return False
-        pipe.multi()
-        pipe.hset(key, "group", after)
-        return True
-
-    return await watched_transaction(queue.redis, (key,), note)

@@ -4,13 +4,12 @@ What an operator set stays as it is while no property sets it: only what a prope
 """
 
 from fractions import Fraction
-from typing import Any
 
 from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
-from decider.store.redis.watched_transaction import watched_transaction
 from decider.store.stored_values import milliseconds
+from decider.store.tables.state_field import replace_field
 from shared.policy.budgets import encode_budgets
 from shared.policy.policy import BudgetWork, Policy
 from shared.policy.work_windows import HeldWork
@@ -21,6 +20,8 @@ from shared.queue.model import Scope
 from shared.table import TableId
 
 DEFAULT_POLICY = Policy()
+
+_FIELD = "queue_limits"
 
 _LIMITS = ("weight", "limit", "window", "budget", "amplification", "exempts")
 
@@ -105,7 +106,8 @@ async def move_queue_limits(queue: AsyncQueueExecutor, table: TableId, *, before
     asked = after
     while True:
         await apply_queue_limits(queue, table, after)
-        found = (await _note(queue, table, MOVING + after, after)).removeprefix(MOVING)
+        _, noted = await replace_field(queue, table, _FIELD, before=MOVING + after, after=after)
+        found = noted.removeprefix(MOVING)
         if found == after:
             return after == asked
         after = found
@@ -113,23 +115,8 @@ async def move_queue_limits(queue: AsyncQueueExecutor, table: TableId, *, before
 
 async def announce_queue_limits(queue: AsyncQueueExecutor, table: TableId, *, before: str, after: str) -> bool:
     """Note in a table's state, before they are set, that its limits change; False if it has others than `before`."""
-    return await _note(queue, table, before, MOVING + after) == MOVING + after
-
-
-@translate_redis_errors
-async def _note(queue: AsyncQueueExecutor, table: TableId, before: str, after: str) -> str:
-    """Replace the limits in a table's state if they are `before`; return those that it has then, none without one."""
-    key = keys.table_state(queue.name, table)
-
-    async def note(pipe: Any) -> str:
-        found = text(await pipe.hget(key, "queue_limits") or b"")
-        if found != before or not await pipe.exists(key):
-            return found
-        pipe.multi()
-        pipe.hset(key, "queue_limits", after)
-        return after
-
-    return await watched_transaction(queue.redis, (key,), note)
+    _, noted = await replace_field(queue, table, _FIELD, before=before, after=MOVING + after)
+    return noted == MOVING + after
 
 
 async def _record_owned(queue: AsyncQueueExecutor, table: TableId, owned: set[str]) -> None:

@@ -158,25 +158,23 @@ class TableStateStore:
         raw = await self._queue.redis.hgetall(keys.table_state(self._queue.name, table))
         return TableState.decode(raw) if raw else None
 
-    @translate_redis_errors
     async def versions(self, tables: Sequence[TableId]) -> dict[TableId, int]:
         """Return the version of each of these tables that has been read; one whose key is damaged has none."""
-        async with self._queue.redis.pipeline(transaction=False) as pipe:
-            for table in tables:
-                pipe.hget(keys.table_state(self._queue.name, table), "version")
-            found = await pipe.execute(raise_on_error=False) if tables else []
-        read = zip(tables, found, strict=True)
-        return {table: int(version) for table, version in read if isinstance(version, bytes | str)}
+        return {table: int(version) for table, version in (await self._fields(tables, "version")).items()}
 
-    @translate_redis_errors
     async def groups(self, tables: Sequence[TableId]) -> dict[TableId, str]:
         """Return the group of each of these tables; empty: the queue itself, or not read yet."""
+        return dict.fromkeys(tables, "") | await self._fields(tables, "group")
+
+    @translate_redis_errors
+    async def _fields(self, tables: Sequence[TableId], name: str) -> dict[TableId, str]:
+        """Return this field of each state that has it."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
             for table in tables:
-                pipe.hget(keys.table_state(self._queue.name, table), "group")
+                pipe.hget(keys.table_state(self._queue.name, table), name)
             found = await pipe.execute(raise_on_error=False) if tables else []
         read = zip(tables, found, strict=True)
-        return {table: text(group) if isinstance(group, bytes | str) else "" for table, group in read}
+        return {table: text(value) for table, value in read if isinstance(value, bytes | str)}
 
     @translate_redis_errors
     async def partitions(self, table: TableId, wanted: Sequence[PartitionKey]) -> dict[PartitionKey, PartitionStats]:
