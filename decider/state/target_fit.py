@@ -122,7 +122,7 @@ class TargetFit:
     def refitted(self, policy: Policy, basis: TargetBasis, now_ms: int) -> "TargetFit":
         """Return the fit as of now, with a further change if it is due and worth it.
 
-        None while nothing is known to be added: on the first day that is followed, or without writers.
+        The same fit while nothing is known to be added: on the first day that is followed, or without writers.
         """
         if not (basis.weekly_bytes and self.is_due(policy, now_ms)):
             return self
