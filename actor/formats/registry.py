@@ -22,8 +22,8 @@ class EngineOptions:
     """Options of engines, whatever the format.
 
     allow_s3: every writer of tables on S3 takes part in mutual exclusion. reserved_disk_bytes: space that a rewrite
-    leaves free. min_row_group_bytes and min_column_chunk_bytes, for each column: of row
-    groups that are copied into a final file, on average. secrets: texts that no message may contain. formats: which
+    leaves free. copy_limits: of outputs whose row groups are
+    copied. secrets: texts that no message may contain. formats: which
     tables there are beside Delta's. parallel_groups: groups of a job that are written at once.
     stores: options of object stores.
     """
@@ -31,8 +31,7 @@ class EngineOptions:
     boundary: Boundary
     allow_s3: bool = False
     reserved_disk_bytes: int = RewriteSettings().reserved_disk_bytes
-    min_row_group_bytes: int = DEFAULT_LIMITS.min_row_group_bytes
-    min_column_chunk_bytes: int = DEFAULT_LIMITS.min_column_chunk_bytes
+    copy_limits: CopyLimits = DEFAULT_LIMITS
     secrets: tuple[str, ...] = field(default=(), repr=False)
     formats: FormatOptions = field(default_factory=FormatOptions)
     parallel_groups: int = RewriteSettings().write_threads
@@ -44,13 +43,12 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
 
     Returns how long that took in ms; raises PermanentError where it failed.
     """
-    copy_limits = CopyLimits(options.min_row_group_bytes, options.min_column_chunk_bytes)
     rewrite = RewriteSettings(options.parallel_groups, reserved_disk_bytes=options.reserved_disk_bytes)
     proofreader = Proofreader(ProofreadSettings(stores=options.stores))
     settings = EngineSettings(
         allow_s3=options.allow_s3,
         rewrite=rewrite,
-        copy_limits=copy_limits,
+        copy_limits=options.copy_limits,
         secrets=options.secrets,
         boundary=options.boundary,
         proofreader=proofreader,
@@ -63,7 +61,7 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
             options.formats.iceberg_folders,
             secrets=options.secrets,
             boundary=options.boundary,
-            copy_limits=copy_limits,
+            copy_limits=options.copy_limits,
             rewrite=rewrite,
         )
         engines.append(IcebergEngine(spark, iceberg, proofreader))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from actor.formats.parquet.copy_rules import CopyLimits
 from actor.jvm.spark_options import parse_spark_options
 from actor.odd_files import first_odd
 from actor.slot_queue import DEFAULT_SHARE
@@ -96,6 +97,11 @@ Default 128, which is stricter than LAKEWRIGHT_MIN_ROW_GROUP_MIB from 33 columns
 column; with 70 columns and chunks of 58 KiB, reading two columns took up to 1.87 times the CPU time. 0: only
 LAKEWRIGHT_MIN_ROW_GROUP_MIB counts."""
 
+MIN_ROW_GROUP_WITH_VECTORS = "LAKEWRIGHT_MIN_ROW_GROUP_MIB_WITH_VECTORS"
+"""MiB that several row groups of a file have on average if they are copied on a Delta table with deletion vectors;
+smaller ones are merged by column. Default 128, as Spark cuts them: delta-rs up to 1.6.3 applies vectors to other rows
+of files with several row groups. 0: any size, for tables that no such engine reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class ActorSettings:
@@ -111,8 +117,7 @@ class ActorSettings:
     driver_memory: str
     allow_s3: bool
     reserved_disk_bytes: int
-    min_row_group_bytes: int
-    min_column_chunk_bytes: int
+    copy_limits: CopyLimits
     store_options: StoreOptions
     scratch_parent: Path
     ivy_dir: Path
@@ -151,8 +156,11 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         driver_memory=read(MEMORY, str, "1g"),
         allow_s3=allows_s3(environment),
         reserved_disk_bytes=read(RESERVED_DISK, number(int, 0, 1 << 30), 256) << 20,
-        min_row_group_bytes=read(MIN_ROW_GROUP, number(int, 0, 1 << 10), 4) << 20,
-        min_column_chunk_bytes=read(MIN_COLUMN_CHUNK, number(int, 0, 1 << 20), 128) << 10,
+        copy_limits=CopyLimits(
+            read(MIN_ROW_GROUP, number(int, 0, 1 << 10), 4) << 20,
+            read(MIN_COLUMN_CHUNK, number(int, 0, 1 << 20), 128) << 10,
+            read(MIN_ROW_GROUP_WITH_VECTORS, number(int, 0, 1 << 10), 128) << 20,
+        ),
         store_options=store_options(environment),
         scratch_parent=paths.data_dir(environment) / "spark",
         ivy_dir=paths.ivy_dir(environment),

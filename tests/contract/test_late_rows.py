@@ -8,8 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 
 from actor.formats.parquet.copy_rules import EncodeReason
 from actor.ports import GroupStatus, RewriteOutcome
@@ -141,6 +143,20 @@ def test_few_rows_that_were_hidden_before_stay_hidden_in_what_is_copied(world: W
     assert world.rows() == [row for row in before if row[0] not in (0, 1, 19, 40)]
     world.statement(f"RESTORE TABLE {{t}} TO VERSION AS OF {outcome.version}")()
     assert world.rows() == [row for row in before if row[0] not in (0, 19, 40)]
+
+
+def test_files_whose_rows_are_hidden_have_one_row_group_as_delta_rs_reads_no_others_right(world: World) -> None:
+    """By default; it hides rows where a filter skips a row group, or two partitions of a query read them."""
+    world.statement("DELETE FROM {t} WHERE id IN (0, 19, 40, 77)")()
+    group = replace(world.lab.group(world.location, count=5), mode=RewriteMode.MINOR)
+    outcome = world.lab.rewrite(world.location, [group], full_bytes=1 << 30, carry_below=Fraction(1, 10))
+    (end,) = outcome.groups
+    assert (end.status, end.by_column, end.encoded_because) == (LANDED, True, EncodeReason.SEVERAL_ROW_GROUPS)
+    (add,) = tables.added(world.path, outcome.version or 0)
+    assert add["deletionVector"]["cardinality"] == 4
+    assert pq.read_metadata(world.path / add["path"]).num_row_groups == 1
+    query = QueryBuilder().register("t", DeltaTable(world.location)).execute("SELECT id FROM t WHERE id >= 30")
+    assert {row["id"] for row in pa.table(query.read_all()).to_pylist()} == {*range(30, 100)} - {40, 77}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from actor.proofread.proofreader import Proofreader
 
 VARIABLE = "LAKEWRIGHT_TEST_ROW_GROUP_COPY"
 COPIED = "copied"
-FORCED_LIMITS = CopyLimits(min_row_group_bytes=0, min_column_chunk_bytes=0, max_dictionary_share=1)
+FORCED_LIMITS = CopyLimits(
+    min_row_group_bytes=0, min_column_chunk_bytes=0, min_row_group_bytes_with_vectors=0, max_dictionary_share=1
+)
 NEVER_COPIES = CopyLimits(max_column_chunks=0)
 """What could be copied is encoded column by column."""
 

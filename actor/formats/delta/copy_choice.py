@@ -35,11 +35,16 @@ class DeltaCandidate(CopyCandidate):
         """The codec that the table asks for, None if it asks for none."""
         return table_codec(self.shape.metadata.configuration)
 
+    @property
+    def with_vectors(self) -> bool:
+        """Whether the table lets statements hide rows by vectors."""
+        return self.shape.allows_vectors
+
     def in_metadata(self) -> Mapping[EncodeReason, bool]:
         """Return the reasons that the log gives, in order, and whether each holds."""
-        protocol, configuration = self.shape.protocol, self.shape.metadata.configuration
+        protocol = self.shape.protocol
         is_for_iceberg = any(
-            name.startswith("delta.enableIcebergCompat") and on.lower() == "true" for name, on in configuration.items()
+            is_on for name, is_on in self.shape.is_on.items() if name.startswith("delta.enableicebergcompat")
         )
         return {
             EncodeReason.FOLDER: self.loses_folder,

@@ -143,12 +143,11 @@ def _of(group: WrittenGroup, now: LiveGroup, late: Positions, hidden: Positions)
 
 def _may_hide(shape: TableShape) -> bool:
     """Return whether the table itself lets rows be hidden by vectors now; nothing is ever switched on for it."""
-    on = {name.lower(): value.lower() == "true" for name, value in shape.metadata.configuration.items()}
     features = shape.protocol.reader_features & shape.protocol.writer_features
     return (
-        on.get("delta.enabledeletionvectors", False)
+        shape.allows_vectors
         and "deletionVectors" in features
-        and not any(is_on for name, is_on in on.items() if name.startswith("delta.enableicebergcompat"))
+        and not any(is_on for name, is_on in shape.is_on.items() if name.startswith("delta.enableicebergcompat"))
         and "rowTracking" not in shape.protocol.writer_features
     )
 

@@ -80,6 +80,16 @@ class TableShape:
         """The decoded protocol."""
         return decode_protocol(self.protocol_json)
 
+    @cached_property
+    def is_on(self) -> Mapping[str, bool]:
+        """Whether each property is true, by its name in lower case."""
+        return {name.lower(): value.lower() == "true" for name, value in self.metadata.configuration.items()}
+
+    @property
+    def allows_vectors(self) -> bool:
+        """Whether the table lets statements hide rows of its files by deletion vectors."""
+        return self.is_on.get("delta.enabledeletionvectors", False)
+
     @property
     def stored(self) -> "TableShape":
         """The shape that files are read and written by in a rewrite (see `stored_schema`); for no commit."""

@@ -50,6 +50,11 @@ class CopyCandidate:
         """The codec that the table asks for, None if it asks for none."""
         raise NotImplementedError
 
+    @property
+    def with_vectors(self) -> bool:
+        """Whether some reader would apply deletion vectors to other rows of the output, had it small row groups."""
+        return False
+
     def in_metadata(self) -> Mapping[EncodeReason, bool]:
         """Return the reasons that are known without footers, in order, and whether each holds."""
         raise NotImplementedError
@@ -83,7 +88,7 @@ def reason_to_encode(candidate: CopyCandidate, limits: CopyLimits) -> EncodeReas
         or candidate.in_columns(files)
         or reason_between_footers(files)
         or reason_in_codecs(files, candidate.codec)
-        or reason_in_sizes(files, final=final, limits=limits)
+        or reason_in_sizes(files, final=final, limits=limits, with_vectors=candidate.with_vectors)
     )
 
 

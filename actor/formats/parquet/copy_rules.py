@@ -47,6 +47,7 @@ class EncodeReason(StrEnum):
     COLUMNS = "columns"  # Columns that the table has dropped are in the files.
     MIXED_CODECS = "mixed_codecs"  # A column has one codec here and another there.
     OTHER_CODEC = "other_codec"  # Not the codec that the table's property asks for.
+    SEVERAL_ROW_GROUPS = "several_row_groups"  # Some readers apply deletion vectors to other rows of such files.
     SMALL_ROW_GROUPS = "small_row_groups"  # Those of a final output would be below the bound of any table.
     SMALL_COLUMN_CHUNKS = "small_column_chunks"  # Those of a final output would be below the bound of so many columns.
     DICTIONARIES = "dictionaries"  # A final output would repeat in each row group what one dictionary could hold.
@@ -55,6 +56,7 @@ class EncodeReason(StrEnum):
 
 LAYOUT_REASONS = frozenset(
     {
+        EncodeReason.SEVERAL_ROW_GROUPS,
         EncodeReason.SMALL_ROW_GROUPS,
         EncodeReason.SMALL_COLUMN_CHUNKS,
         EncodeReason.DICTIONARIES,
@@ -79,6 +81,9 @@ class CopyLimits:
     smallest size from which no query of DuckDB, pyarrow and DataFusion takes more than 1.05 times what 32 MiB takes.
     min_column_chunk_bytes: the same for each leaf column, if that is more for all of them together. With 70 columns,
     two of them take 1.16 to 1.87 times the CPU time in chunks of 58 KiB, and 1.05 to 1.14 times in chunks of 117 KiB.
+    min_row_group_bytes_with_vectors: the same of several row groups of any output, where rows may be hidden by position:
+    what a writer cuts. delta-rs up to 1.6.3 reads several row groups of a file in any order, or skips some, and applies
+    vectors to other rows (https://github.com/delta-io/delta-rs/pull/4692; 1.6.6 does not).
     max_dictionary_share: of dictionaries in the bytes of a final output of several row groups. A table of which two of
     seven columns had long dictionaries took 1.4 times the bytes in row groups of 4 MiB, and 1.06 at 21 MiB.
     max_column_chunks: row groups times columns of any output. Each takes some 150 bytes in the footer, which every
@@ -87,6 +92,7 @@ class CopyLimits:
 
     min_row_group_bytes: int = 4 * MIB
     min_column_chunk_bytes: int = 128 * KIB
+    min_row_group_bytes_with_vectors: int = 128 * MIB
     max_dictionary_share: float = 0.05
     max_column_chunks: int = 50_000
 
@@ -162,15 +168,22 @@ def reason_in_codecs(files: Sequence[FooterSummary], wanted: str | None) -> Enco
     return None
 
 
-def reason_in_sizes(files: Sequence[FooterSummary], *, final: bool, limits: CopyLimits) -> EncodeReason | None:
-    """Return why an output of these files would not read well, None if it does, or is not final."""
+def reason_in_sizes(
+    files: Sequence[FooterSummary], *, final: bool, limits: CopyLimits, with_vectors: bool
+) -> EncodeReason | None:
+    """Return why an output of these files would not read well, None if it does, or is not final.
+
+    with_vectors: rows of the table's files may be hidden by their positions, now or later.
+    """
     row_groups, columns = sum(file.row_groups for file in files), len(files[0].codecs)
     if row_groups * columns > limits.max_column_chunks:
         return EncodeReason.LARGE_FOOTER
+    data_bytes = sum(file.data_bytes for file in files)
+    if with_vectors and row_groups > 1 and data_bytes < row_groups * limits.min_row_group_bytes_with_vectors:
+        return EncodeReason.SEVERAL_ROW_GROUPS
     was_one_file = len(files) == 1  # As its writer wanted it.
     if was_one_file or not final:
         return None
-    data_bytes = sum(file.data_bytes for file in files)
     bound, reason = limits.row_group_bound(columns)
     if data_bytes < row_groups * bound:
         return reason

@@ -28,7 +28,7 @@ from tests.support.java_errors import JavaError
 SMALL = EncodeReason.SMALL_ROW_GROUPS
 BY_COLUMN = {
     "writer", "key_values", "small_row_groups", "small_column_chunks", "dictionaries", "large_footer", "mixed_codecs",
-    "other_codec",
+    "other_codec", "several_row_groups",
 }  # fmt: skip
 
 

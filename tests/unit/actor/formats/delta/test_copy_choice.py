@@ -96,6 +96,7 @@ SAMPLES: list[tuple[EncodeReason, Callable[[DeltaCandidate], DeltaCandidate]]] =
     (EncodeReason.MIXED_CODECS, with_second(codecs=("snappy", "snappy"))),
     (EncodeReason.MIXED_CODECS, with_all(codecs=("snappy+zstd", "zstd"))),
     (EncodeReason.OTHER_CODEC, with_shape(shape(delta_parquet_compression_codec="zstd"))),
+    (EncodeReason.SEVERAL_ROW_GROUPS, with_shape(shape(delta_enableDeletionVectors="true"))),
     (EncodeReason.SMALL_ROW_GROUPS, with_second(row_groups=2)),
     (EncodeReason.SMALL_COLUMN_CHUNKS, with_all(codecs=("snappy",) * 41)),
     (EncodeReason.DICTIONARIES, with_all(dictionary_bytes=MIB // 3)),
@@ -197,6 +198,19 @@ def test_a_row_group_has_128_kib_for_each_column_and_at_least_4_mib(columns: int
     short = replace(FILE, codecs=("snappy",) * columns, data_bytes=bound - 1)
     assert reason_to_encode(alike.with_footers((short, replace(short, data_bytes=bound))), LIMITS) is reason
     assert reason_to_encode(replace(alike.with_footers((short, short)), bytes=MIB), LIMITS) is None
+
+
+@pytest.mark.parametrize("mode", list(RewriteMode))
+def test_rows_are_hidden_by_position_only_in_files_cut_as_a_writer_cuts_them(mode: RewriteMode) -> None:
+    """delta-rs up to 1.6.3 takes several row groups of a file in any order, and hides others of its rows."""
+    of_vectors = replace(CANDIDATE, shape=shape(delta_enableDeletionVectors="true"), mode=mode, bytes=MIB)
+    joined = EncodeReason.SEVERAL_ROW_GROUPS
+    assert reason_to_encode(of_vectors, LIMITS) is joined
+    assert reason_to_encode(of_vectors.with_footers([replace(FILE, row_groups=2)]), LIMITS) is joined
+    assert reason_to_encode(of_vectors.with_footers([FILE]), LIMITS) is None
+    assert reason_to_encode(with_all(data_bytes=128 * MIB)(of_vectors), LIMITS) is None
+    off = replace(of_vectors, shape=shape(delta_enableDeletionVectors="false"))
+    assert reason_to_encode(off, LIMITS) is None
 
 
 def test_the_default_bounds_are_those_that_were_measured() -> None:
