@@ -13,8 +13,8 @@ def load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     connection.execute(f"LOAD '{folder / 'extensions' / f'v{duckdb.__version__}' / f'{name}.duckdb_extension'}'")
 
 
-def scan(table: Path, where: str = "true") -> pa.Table:
-    """Return the rows of a Delta table that a condition leaves."""
+def scan(table: Path, where: str = "true", columns: str = "*") -> pa.Table:
+    """Return columns of the rows of a Delta table that a condition leaves."""
     with duckdb.connect(config={"autoinstall_known_extensions": False, "threads": 1}) as connection:
         load_extension(connection, "delta")
-        return connection.execute(f"SELECT * FROM delta_scan('{table}') WHERE {where}").to_arrow_table()
+        return connection.execute(f"SELECT {columns} FROM delta_scan('{table}') WHERE {where}").to_arrow_table()

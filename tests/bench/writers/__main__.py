@@ -24,7 +24,7 @@ from tests.bench.machine import keep, machine
 from tests.bench.spark import started_spark
 from tests.bench.writers.playing import GROUPS, OURS, THEIRS, WITHOUT, Played, limits, play, rewrite
 from tests.bench.writers.rows import Rows, Writer, change, digest, new_rows
-from tests.bench.writers.tables import COLUMNS, OnDelta, OnIceberg, Table
+from tests.bench.writers.tables import OnDelta, OnIceberg, Table
 from tests.support.iceberg_foreign import ForeignWriter, field
 
 ROWS_PER_MIB = 1_000
@@ -91,7 +91,7 @@ def play_case(spark: SparkSession, folder: Path, case: Case, asked: Any) -> Iter
 
 def play_upserts(spark: SparkSession, folder: Path, asked: Any) -> Iterator[Played]:
     """Rewrite all files again and again while a stream upserts, by our engine and by Iceberg's command."""
-    kinds = dict(zip(COLUMNS.split(", "), (pa.int64(), pa.int64(), pa.string()), strict=True))
+    kinds = {"id": pa.int64(), "v": pa.int64(), "t": pa.string()}
     schema = pa.schema([field(name, kind, {"id": 1, "v": 2, "t": 3}) for name, kind in kinds.items()])
 
     def step(stream: ForeignWriter, rows: Rows, number: int) -> None:
