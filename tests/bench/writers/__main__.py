@@ -118,7 +118,7 @@ def main() -> int:
     parser.add_argument("--mib", type=float, default=256, help="size of a table")
     parser.add_argument("--files", type=int, default=20, help="files of a table")
     parser.add_argument("--every", type=float, default=0.5, help="seconds from statement to statement")
-    parser.add_argument("--statements", type=int, default=30, help="of the writer of a table, in which it is rewritten")
+    parser.add_argument("--statements", type=int, default=30, help="of the writer of a table, at most")
     parser.add_argument("--tables", type=int, default=1, help="tables of each side, for a rate of aborted statements")
     parser.add_argument("--cases", nargs="*", default=names, choices=names)
     asked, done, began = parser.parse_args(), list[Played](), machine()

@@ -15,6 +15,9 @@ from shared.errors import Conflict
 TEXT = "concat_ws('', transform(sequence(1, 16), k -> sha2(concat(id, ':', k), 256)))"
 """1 KiB for each id that hardly compresses, as Spark computes it."""
 
+STEPS_AFTERWARDS = 3
+"""Of each kind of statement one, when all files are rewritten."""
+
 Rows = dict[int, tuple[int, str]]
 """Number of the last change of each id, and the digest of its text."""
 
@@ -80,7 +83,8 @@ class Writer(threading.Thread):
         self._has_begun.wait()
 
     def end(self) -> None:
-        """Wait for the last step; raises what a step failed with other than a conflict."""
+        """Wait for a few more steps; raises what a step failed with other than a conflict."""
+        self._steps = min(self._steps, self.done + STEPS_AFTERWARDS)
         self.join()
         if self.error is not None:
             raise self.error
