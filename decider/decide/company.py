@@ -21,7 +21,8 @@ from shared.table import PartitionKey
 
 WAIT_COMMITS = 3
 """Commits of writers for which the first merge of a company waits: half as many rewrites as at once, which rewrite a
-third less, and hardly more small files."""
+third less, and hardly more small files. It is ready half a commit before the last of them: a moment at which a commit
+is expected would as often lie behind it, and be the next one's."""
 
 _COMMITS = frozenset({TriggerSource.DATA_CHANGE, TriggerSource.OWN_REWRITE, TriggerSource.FOREIGN_REWRITE})
 
@@ -49,7 +50,7 @@ def company_wait_ms(partition: PartitionKey, state: PartitionStats, commit_every
         return 0
     if not commit_every_ms or allowed_ms < commit_every_ms:
         return 0
-    return min(allowed_ms, WAIT_COMMITS * commit_every_ms)
+    return min(allowed_ms, WAIT_COMMITS * commit_every_ms - commit_every_ms // 2)
 
 
 def together_ms(before_ms: int, at_ms: int, wait_ms: int) -> int:

@@ -45,11 +45,11 @@ def ready_ms(context: DecisionContext, decision: Decision = DECISION) -> int:
 
 def test_merges_that_were_decided_at_different_times_are_ready_together() -> None:
     first = ready_ms(CONTEXT)
-    assert first == CONTEXT.at_ms + 180_000
+    assert first == CONTEXT.at_ms + 150_000
     joined = replace(CONTEXT, together_ms=together_after_ms(CONTEXT, [DECISION]))
-    for later_ms in (1, MINUTE_MS, 179_999):
+    for later_ms in (1, MINUTE_MS, 149_999):
         assert ready_ms(replace(joined, at_ms=CONTEXT.at_ms + later_ms)) == first
-    assert ready_ms(replace(joined, at_ms=first)) == first + 180_000, "what comes later goes with the next"
+    assert ready_ms(replace(joined, at_ms=first)) == first + 150_000, "what comes later goes with the next"
 
 
 def test_what_does_not_wait_changes_nothing_for_those_that_do() -> None:
@@ -92,11 +92,11 @@ def test_what_was_requested_is_alone_or_could_pass_the_bound_of_small_files_is_r
 @pytest.mark.parametrize(
     ("every_ms", "max_job_wait_s", "wait_s"),
     [
-        (MINUTE_MS, 300, 180),
+        (MINUTE_MS, 300, 150),
         (MINUTE_MS, None, 0),
-        (MINUTE_MS, 179, 179),
+        (MINUTE_MS, 149, 149),
         (MINUTE_MS, 59, 0),
-        (10_000, 300, 30),
+        (10_000, 300, 25),
         (300_000, 300, 300),
         (300_001, 300, 0),
         (0, 300, 0),
