@@ -150,22 +150,33 @@ class Boundary:
         if not canonical.startswith("file:"):
             return
         table = self._real(canonical)
-        folders: dict[str, str] = {}
+        folders: dict[str, tuple[str, bool]] = {}
         for path in paths:
-            place = self._place(canonical, path)
-            if place is None or not place.startswith("file:"):
+            folder, _, name = self._local_path(canonical, path).rpartition("/")
+            if not name:
                 continue  # `check_files` has refused what it may not be.
-            folder, _, name = decoded_path(place).rpartition("/")
             if folder not in folders:
-                folders[folder] = self.real_path(folder)
-            file = f"{folders[folder]}/{name}"
-            real = canonical_location(self.real_path(file) if self.is_link(file) else file)
-            if not self._may_be_read(table, real):
+                real = self.real_path(folder)
+                folders[folder] = real, self._may_be_read(table, canonical_location(real))
+            real_folder, is_readable = folders[folder]
+            real = f"{real_folder}/{name}"
+            if self.is_link(real):
+                real = self.real_path(real)
+                is_readable = self._may_be_read(table, canonical_location(real))
+            if not is_readable:
                 raise Unsupported(
-                    f"{canonical}: the file {path} is {real} by a link, outside of the table, and is not read",
+                    f"{canonical}: the file {path} is {canonical_location(real)} by a link, outside of the table, and "
+                    "is not read",
                     field="path",
                 )
-            self._refuse_odd(canonical, decoded_path(real))
+            self._refuse_odd(canonical, real)
+
+    def _local_path(self, canonical: str, path: str) -> str:
+        """Return what the file system calls a file of a local table; empty if it is none of this machine's."""
+        if _PLAIN_REST.fullmatch(f"/{path}"):
+            return f"{decoded_path(canonical)}/{path}"
+        place = self._place(canonical, path)
+        return decoded_path(place) if place is not None and place.startswith("file:") else ""
 
     def check_not_linked(self, location: str, names: Iterable[str]) -> None:
         """Raise Unsupported if a file that is about to be deleted lies behind a link inside its table.
