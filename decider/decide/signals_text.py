@@ -47,6 +47,8 @@ def _state_of(index: IndexSignal) -> str:
         f" Its index has {index.blocks} blocks in {index.cubes} cubes (fragmentation {fragmentation:.2f}), "
         f"{index.overhang_blocks} of them overhanging; next: {files(index.next_files)} with {size(index.next_bytes)}."
     )
+    if index.hidden_blocks:
+        text += f" Samples may miss rows of {index.hidden_blocks} blocks: `lakewright index --revision-rewrite true`."
     return f"{text} {files(index.unindexed_files)} not indexed." if index.unindexed_files else text
 
 

@@ -25,6 +25,7 @@ class IndexSignal:
     newest_by_others: int = -1
     doubled: str = ""
     next_strategy: str = ""
+    hidden_blocks: int = 0
 
     @staticmethod
     def of(status: IndexStatus) -> "IndexSignal":
@@ -41,4 +42,5 @@ class IndexSignal:
             status.unindexed.files,
             status.rewrites.problem if status.refusal is None else status.refusal.message,
             next_strategy="" if following is None else following.strategy,
+            hidden_blocks=sum(one.metrics.hidden_blocks for one in status.revisions),
         )

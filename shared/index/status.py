@@ -34,6 +34,7 @@ class IndexMetrics:
 
     height: levels of the tree. min_height: of a balanced tree of as many rows. fanout: mean number of children of
     a cube that has any. overhang_blocks: blocks that may hold rows of descendants, `offset_rows` estimates how many.
+    hidden_blocks: blocks with a row that samples may miss, because it belongs into a cube above.
     zero_block_files: files without rows, which no optimization takes. files_by_level: number of files by the power of
     ten of their largest block.
     """
@@ -48,6 +49,7 @@ class IndexMetrics:
     fanout: float
     overhang_blocks: int
     offset_rows: int
+    hidden_blocks: int
     max_blocks_per_file: int
     max_blocks_per_cube: int
     zero_block_files: int

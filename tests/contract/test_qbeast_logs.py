@@ -157,6 +157,7 @@ def test_a_second_write_lowers_weights_and_leaves_offsets_in_the_blocks_of_the_f
         assert (before.overhang_blocks, before.offset_rows) == (0, 0)
         assert after.overhang_blocks == blocks
         assert after.offset_rows > 0
+        assert (before.hidden_blocks, after.hidden_blocks) == (0, 0), "the library's samples miss no row"
 
 
 def test_a_converted_table_that_was_never_indexed_has_no_revision_and_nothing_to_do() -> None:

@@ -24,7 +24,7 @@ from shared.formats.qbeast.iterations import (
 from shared.formats.qbeast.leveled import select_leveled
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.unindexed import select_unindexed
-from shared.formats.qbeast.weights import cube_weights, weight_of_fraction
+from shared.formats.qbeast.weights import cube_that_lacks, cube_weights, weight_of_fraction
 from tests.support.qbeast_tree import QbeastTree, places
 
 INDEXES = 1_000
@@ -222,8 +222,11 @@ def test_a_whole_revision_is_rewritten_once_and_then_each_cube_has_one_block(see
     done = run_iterations(table, whole, lambda: False)
     assert done.end is IterationEnd.DONE
     assert [one.files for one in done.iterations] in ([before], [])
-    blocks = [block for file in tree.read().of_revision(1) for block in file.blocks]
+    files = tree.read().of_revision(1)
+    blocks = [block for file in files for block in file.blocks]
     assert len(blocks) == len({block.cube for block in blocks})
+    weights = cube_weights(files)
+    assert [block for block in blocks if cube_that_lacks(block, weights, SPACE) is not None] == []
     assert progress_of(tree.read().of_revision(1)).overhang_blocks == 0
     assert run_iterations(table, whole, lambda: False).iterations == ()
 

@@ -36,6 +36,7 @@ class IndexRevisionView(ResponseModel, alias_generator=read_from("metrics")):
     max_blocks_per_cube: int = Field(description="Maximum blocks of a cube.")
     overhang_blocks: int = Field(description="Blocks that may hold rows that belong to descendants of their cube.")
     offset_rows: int = Field(description="Estimated number of such rows.")
+    hidden_blocks: int = Field(description="Blocks with a row that samples may miss; 0 unless others broke the index.")
     zero_block_files: int = Field(description="Files without rows, which are never rewritten.")
     files_by_level: dict[int, int] = Field(description="Number of files by the power of ten of their largest block.")
     eligible_groups: int = Field(description="Groups of blocks that are eligible for a rewrite.")

@@ -97,6 +97,8 @@ def _show(out: Output, answer: Any) -> None:
     out.rows(f"Index at version {answer['version']}", (*heads, "eligible"), rows)
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in answer["files_by_class"].items())
     out.line(f"Files: {counts}. Not indexed: {size(answer['unindexed_bytes'])}.")
+    if hidden := sum(one["hidden_blocks"] for one in answer["revisions"]):
+        out.line(f"Samples may miss rows of {counted(hidden, 'block')}: `lakewright index --revision-rewrite true`.")
     for problem in (answer["first_problem"], *answer["ignored_properties"]):
         if problem:
             out.line(problem)

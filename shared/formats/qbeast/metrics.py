@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from shared.formats.qbeast.files import IndexFile
 from shared.formats.qbeast.groups import file_level
 from shared.formats.qbeast.revisions import Revision
-from shared.formats.qbeast.weights import cube_weights, is_overhanging, offset_rows
+from shared.formats.qbeast.weights import cube_that_lacks, cube_weights, is_overhanging, offset_rows
 from shared.index.status import IndexMetrics
 
 
@@ -33,6 +33,7 @@ def measure(files: Sequence[IndexFile], revision: Revision) -> IndexMetrics:
         fanout=children.total() / len(children) if children else 0.0,
         overhang_blocks=len(overhanging),
         offset_rows=round(sum(offset_rows(block, weights[block.cube]) for block in overhanging)),
+        hidden_blocks=sum(cube_that_lacks(block, weights, space) is not None for block in blocks),
         max_blocks_per_file=max((len(file.blocks) for file in files), default=0),
         max_blocks_per_cube=max(Counter(block.cube for block in blocks).values(), default=0),
         zero_block_files=levels.pop(None, 0),

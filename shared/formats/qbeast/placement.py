@@ -17,7 +17,7 @@ from shared.formats.qbeast.files import MAX_WEIGHT, Block
 from shared.formats.qbeast.names import BLOCKS_TAG, REVISION_TAG
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.rollup import rollup
-from shared.formats.qbeast.weights import CubeWeights
+from shared.formats.qbeast.weights import CubeWeights, cube_that_lacks
 
 K = TypeVar("K")
 
@@ -113,18 +113,13 @@ def block_tags(revision: int, blocks: Iterable[Block]) -> dict[str, str]:
 
 
 def require_lawful(outputs: Sequence[Sequence[Block]], weights: CubeWeights, rows: int, space: CubeSpace) -> None:
-    """Raise Corrupt unless outputs hold all rows, and samples find them: to be called before the commit.
-
-    A reader of a sample stops at the first cube on a path whose weight is enough for it. So a block below a cube must
-    not have a row that belongs into that cube.
-    """
+    """Raise Corrupt unless outputs hold all rows, and samples find them: to be called before the commit."""
     blocks = [block for one in outputs for block in one]
     written = sum(block.rows for block in blocks)
     if written != rows:
         raise Corrupt(f"the blocks of the outputs have {written} rows, their inputs {rows}")
     for block in blocks:
         space.check(block.cube)
-        for above in space.path(block.cube)[1:]:
-            limit = weights.get(above)
-            if limit is not None and block.min_weight <= limit:
-                raise Corrupt(f"a row of weight {block.min_weight} in {block.cube!r} belongs into {above!r}")
+        above = cube_that_lacks(block, weights, space)
+        if above is not None:
+            raise Corrupt(f"a row of weight {block.min_weight} in {block.cube!r} belongs into {above!r}")

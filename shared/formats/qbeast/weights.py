@@ -58,6 +58,15 @@ def is_overhanging(block: Block, weights: CubeWeights) -> bool:
     return block.max_weight > weights[block.cube]
 
 
+def cube_that_lacks(block: Block, weights: CubeWeights, space: CubeSpace) -> str | None:
+    """Return the name of a cube above a block's that a row of the block belongs into, None if there is none.
+
+    A block without rows has none. A reader of a sample stops at the first cube on a path whose weight is enough for it, and misses such a row.
+    """
+    above = space.path(block.cube)[1:] if block.rows else ()
+    return next((cube for cube in above if cube in weights and block.min_weight <= weights[cube]), None)
+
+
 def offset_rows(block: Block, limit: int) -> float:
     """Estimate a block's rows above a weight, from the range of its weights."""
     low = max(block.min_weight, limit)

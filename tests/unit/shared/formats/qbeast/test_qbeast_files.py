@@ -151,6 +151,7 @@ def test_figures_count_cubes_blocks_levels_children_and_rows_above_a_cubes_weigh
     assert (found.fragmentation, found.blocks_per_file) == (1.5, 1.5)
     assert (found.max_blocks_per_file, found.max_blocks_per_cube) == (2, 2)
     assert (found.overhang_blocks, found.offset_rows) == (1, 0), "few of the weights are above 600"
+    assert found.hidden_blocks == 3, "all rows of weights up to 600 belong into the root"
     assert (found.zero_block_files, found.files_by_level) == (1, {0: 1, 1: 1, 2: 1})
 
 
