@@ -81,7 +81,7 @@ class CopyLimits:
     smallest size from which no query of DuckDB, pyarrow and DataFusion takes more than 1.05 times what 32 MiB takes.
     min_column_chunk_bytes: the same for each leaf column, if that is more for all of them together. With 70 columns,
     two of them take 1.16 to 1.87 times the CPU time in chunks of 58 KiB, and 1.05 to 1.14 times in chunks of 117 KiB.
-    min_row_group_bytes_with_vectors: the same of several row groups of any output, where rows may be hidden by position:
+    min_row_group_bytes_with_vectors: the same of several row groups of any output where vectors hide rows:
     what a writer cuts. delta-rs up to 1.6.3 reads several row groups of a file in any order, or skips some, and applies
     vectors to other rows (https://github.com/delta-io/delta-rs/pull/4692; 1.6.6 does not).
     max_dictionary_share: of dictionaries in the bytes of a final output of several row groups. A table of which two of

@@ -61,7 +61,8 @@ def is_overhanging(block: Block, weights: CubeWeights) -> bool:
 def cube_that_lacks(block: Block, weights: CubeWeights, space: CubeSpace) -> str | None:
     """Return the name of a cube above a block's that a row of the block belongs into, None if there is none.
 
-    A block without rows has none. A reader of a sample stops at the first cube on a path whose weight is enough for it, and misses such a row.
+    A block without rows has none. A reader of a sample stops at the first cube on a path whose weight is enough for it,
+    and misses such a row.
     """
     above = space.path(block.cube)[1:] if block.rows else ()
     return next((cube for cube in above if cube in weights and block.min_weight <= weights[cube]), None)
