@@ -1,16 +1,17 @@
 """A run can be started from SQL: setting `use.optimization.type` on a table that is not automatic starts one run.
 
-The request is the change, not the value: a run starts when the property is set, or set to another value, and not again
-when other properties change. The outcome is stored, so that an ignored request can be seen.
+The request is the change: a run starts when the property is set, or set to another value, and not again when other
+properties change. The value says what kind of run. The outcome is stored, so that an ignored request can be seen.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 import structlog
 
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand, RequestIgnored
-from decider.optimize.run_terms import RunTerms
+from decider.optimize.run_terms import RunMode, RunTerms
 from decider.optimize.table_requests import TableRequestResult
 from decider.store.registry.manual_runs import ManualRunRecord, ManualRunStore
 from decider.store.tables.table_records import TableRecord
@@ -24,8 +25,16 @@ from shared.table import TableRef
 
 BYTES_PER_ITER = "use.optimization.bytes-per-iter"
 
+RUN_TYPES = {
+    **dict.fromkeys(("compaction", "leveledcompaction", "leveled", "binpack"), RunMode.LEVELS),
+    **{mode.value: mode for mode in RunMode},
+}
+"""Modes of runs by the value of the property, in small letters alone, of a table without an index."""
+
 STUCK_MS = 60_000
 """Time after which a request without an outcome is processed again: a run is queued within seconds."""
+
+_NO_LETTER = re.compile("[^a-z]")
 
 log = structlog.get_logger()
 
@@ -46,11 +55,12 @@ class TriggerOutcome(Explained):
         f"{MANUAL} was set before the table was first read: unset it and set it again.",
     )
     REFUSED = "refused", f"{MANUAL} was ignored: a rewrite could damage the table, so it is refused."
+    UNKNOWN = "unknown_type", f"{MANUAL} was ignored: there is no such type of run (docs/properties.md)."
     PROPERTY_REMOVED = "property_removed", f"{MANUAL} was unset; a run that has started continues."
 
 
-OptimizeIndex = Callable[[TableRef], Awaitable[TableRequestResult]]
-"""Queues one optimization of a table's index."""
+OptimizeIndex = Callable[[TableRef, str], Awaitable[TableRequestResult | None]]
+"""Queues one optimization of a table's index of this type; None if there is no such type."""
 
 
 class PropertyTriggers:
@@ -99,7 +109,8 @@ class PropertyTriggers:
         if not await self._manual_runs.replace(table.id, before, record) or record.outcome:
             return
         try:
-            done = await (self._run_index(table, record) if policy.traits.is_indexed else self._run(table, record))
+            run = self._run_index if policy.traits.is_indexed else self._run
+            done = await run(table, _NO_LETTER.sub("", configuration[MANUAL].lower()), record)
         except LakewrightError:
             await self._manual_runs.replace(
                 table.id, record, before or replace(record, requested="", outcome=TriggerOutcome.PROPERTY_REMOVED)
@@ -112,18 +123,24 @@ class PropertyTriggers:
         """Return whether a decider began to process a request and ended before its outcome."""
         return record is not None and not record.outcome and self._now_ms() - record.at_ms > STUCK_MS
 
-    async def _run_index(self, table: TableRef, record: ManualRunRecord) -> ManualRunRecord:
+    async def _run_index(self, table: TableRef, kind: str, record: ManualRunRecord) -> ManualRunRecord:
         """Queue one optimization of an index; with the bytes per iteration that the table's properties set."""
         if self._optimize_index is None:
             return replace(record, outcome=TriggerOutcome.REFUSED)
-        answer = await self._optimize_index(table)
+        answer = await self._optimize_index(table, kind)
+        if answer is None:
+            return replace(record, outcome=TriggerOutcome.UNKNOWN)
         if answer.refusal is not None:
             return replace(record, outcome=TriggerOutcome.REFUSED)
         new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)
         return replace(record, outcome=TriggerOutcome.STARTED if new else TriggerOutcome.ALREADY_RUNNING, jobs=new)
 
-    async def _run(self, table: TableRef, record: ManualRunRecord) -> ManualRunRecord:
-        answer = await self._on_demand.optimize(table, OptimizeCommand(band=Band.NORMAL, terms=RunTerms(force=True)))
+    async def _run(self, table: TableRef, kind: str, record: ManualRunRecord) -> ManualRunRecord:
+        mode = RUN_TYPES.get(kind)
+        if mode is None:
+            return replace(record, outcome=TriggerOutcome.UNKNOWN)
+        terms = RunTerms(mode, force=True)
+        answer = await self._on_demand.optimize(table, OptimizeCommand(band=Band.NORMAL, terms=terms))
         if answer.refusal is not None:
             return replace(record, outcome=TriggerOutcome.REFUSED)
         new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)

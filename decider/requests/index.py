@@ -15,6 +15,9 @@ from shared.policy.properties import parse_first
 if TYPE_CHECKING:
     from decider.requests.requested_table import RequestedTable
 
+STRATEGIES = ("unindexed", "leveled", "sampling")
+"""Ways to choose files, of which a run may use one alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest(TableRequest):
@@ -34,6 +37,12 @@ class IndexRequest(TableRequest):
         None,
     )
 
+    strategy: str | None = option(
+        "Rewrite only files that are chosen so: `unindexed`, `leveled` or `sampling`; default: all that the table's "
+        "properties allow.",
+        None,
+    )
+
     async def jobs(self, table: "RequestedTable") -> Sequence[RequestedJob]:
         """Return a run. Raises InvalidInput for a table without an index."""
         if table.refusal is not None:
@@ -44,4 +53,14 @@ class IndexRequest(TableRequest):
         if whole is None:
             own, _, _ = parse_first(table.metadata.configuration, (("whole", REVISION_REWRITE, boolean),))
             whole = own.get("whole", False)
-        return [(INDEX, IndexJobOptions(self.revision, self.bytes_per_iter, whole))]
+        if self.strategy not in (None, *STRATEGIES):
+            raise InvalidInput(f"there is no strategy {self.strategy}", field="strategy", allowed=", ".join(STRATEGIES))
+        return [(INDEX, IndexJobOptions(self.revision, self.bytes_per_iter, whole, strategy=self.strategy))]
+
+
+INDEX_RUN_TYPES = {
+    **dict.fromkeys(("compaction", "leveledcompaction", "cubedefragmentation"), IndexRequest()),
+    **{strategy: IndexRequest(strategy=strategy, revision_rewrite=False) for strategy in STRATEGIES},
+    "revisionrewrite": IndexRequest(revision_rewrite=True),
+}
+"""Requests by the value of `use.optimization.type`, in small letters alone, of a table with an index."""

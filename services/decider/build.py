@@ -37,8 +37,8 @@ from decider.formats.table_format import StorageAccess
 from decider.gateway.authentication import require_credentials_beyond_loopback
 from decider.optimize.on_demand import OnDemandOptimizer
 from decider.optimize.property_trigger import PropertyTriggers
-from decider.optimize.table_requests import TableRequests
-from decider.requests.index import IndexRequest
+from decider.optimize.table_requests import TableRequestResult, TableRequests
+from decider.requests.index import INDEX_RUN_TYPES
 from decider.state.effective_policy import PolicyDefaults
 from decider.storage.numbered_objects import NumberedObjects
 from decider.storage.object_reads import ReadMeter
@@ -74,6 +74,7 @@ from shared.paths.boundary import Boundary
 from shared.paths.locations import canonical_location, deltalake_location, table_id
 from shared.queue import keys
 from shared.queue.limits import LEDGER_KEPT, LEDGER_KEPT_TO_ARCHIVE
+from shared.table import TableRef
 
 
 def now_ms() -> int:
@@ -229,9 +230,14 @@ def build_requests(
     tracker = build_tracker(settings, operations, queue, tables)
     on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock)
     table_requests = TableRequests(queue.executor, tracker, open_table, clock)
+
+    async def optimize_index(table: TableRef, kind: str) -> TableRequestResult | None:
+        asked = INDEX_RUN_TYPES.get(kind)
+        return None if asked is None else await table_requests.run(table, asked)
+
     triggers = PropertyTriggers(
         *(tables.manual_runs, on_demand, tables.defaults, clock),
-        optimize_index=lambda table: table_requests.run(table, IndexRequest()),
+        optimize_index=optimize_index,
     )
     refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.process)
     refresh_queue = RefreshQueue(operations.metrics.measured(refresher.refresh))

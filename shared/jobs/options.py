@@ -64,6 +64,7 @@ class IndexJobOptions(JsonObject):
     """Options of a run on an index: the revision to optimize and the bytes of one iteration; None: the table's.
 
     whole_revision: all files of it are rewritten at once, unless it is as compact as it can be.
+    strategy: the only way in which files are chosen; None: all that the table allows.
     only_verifies: nothing is written; rows of all files are compared with the blocks that they should be in.
     """
 
@@ -71,6 +72,7 @@ class IndexJobOptions(JsonObject):
     budget_bytes: int | None = None
     whole_revision: bool = False
     only_verifies: bool = False
+    strategy: str | None = None
 
 
 PROPERTIES_SET = "changed"

@@ -179,7 +179,7 @@ def test_words_of_qbeast_and_unknown_ones_do_by_alter_table_what_they_say(
 
     assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'binpack')") == ("started", 1)
     assert outcome("SET TBLPROPERTIES ('team' = 'sales')") == ("started", 1), "the same request, not another one"
-    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'again')") == ("already_running", 1)
+    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'full')") == ("already_running", 1)
     assert outcome("UNSET TBLPROPERTIES ('use.optimization.type')") == ("property_removed", 1)
 
     def enabled(change: str) -> tuple[bool, str]:
@@ -189,9 +189,9 @@ def test_words_of_qbeast_and_unknown_ones_do_by_alter_table_what_they_say(
     altered("UNSET TBLPROPERTIES ('lakewright.enabled')")
     assert enabled(f"SET TBLPROPERTIES ('{QBEAST_SWITCH}' = 'true')") == (True, "table")
     assert enabled(f"UNSET TBLPROPERTIES ('{QBEAST_SWITCH}')")[0] is False
-    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'once more')")[0] != "auto_optimize_enabled"
+    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'compaction')")[0] != "auto_optimize_enabled"
     assert enabled("SET TBLPROPERTIES ('lakewright.enabled' = 'true')") == (True, "table")
-    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'while on')")[0] == "auto_optimize_enabled"
+    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'minor')")[0] == "auto_optimize_enabled"
     unknown = {"lakewright.speed": "1", "self-optimizing.speed": "2", "use.optimization.speed": "3"}
     pairs = ", ".join(f"'{word}' = '{value}'" for word, value in unknown.items())
     issues = altered(f"SET TBLPROPERTIES ({pairs})")["policy"]["issues"]

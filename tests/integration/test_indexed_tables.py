@@ -3,12 +3,12 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from shared.jobs.options import IndexJobOptions
 from shared.jobs.payload import JobPayload
 from shared.queue import queries
 from tests.support.live_decider import LiveDecider
@@ -108,11 +108,7 @@ def test_a_whole_revision_is_rewritten_where_the_request_or_else_the_table_says_
     decider.sweep()
     command = ["--url", decider.url, "index", "t", *(["--revision-rewrite", *asked] if asked else [])]
     assert "1 job." in CliRunner().invoke(app, command).stdout
-    (job,) = [one for one in decider.get("/v1/jobs")["jobs"] if one["kind"] == "index"]
-    executor = decider.services.queue.executor
-    queued = decider.run(executor.run(queries.job(executor.name, job["id"])))
-    assert queued is not None
-    assert IndexJobOptions.decode(JobPayload.decode(queued.payload).options).whole_revision is is_whole
+    assert queued_options(decider).get("whole_revision", False) is is_whole
 
 
 def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
@@ -123,11 +119,7 @@ def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
     decider.sweep()
     found = CliRunner().invoke(app, ["--url", decider.url, "index", "t", "--revision-id", "1", "--bytes-per-iter", "0"])
     assert "1 job." in found.stdout
-    (job,) = [one for one in decider.get("/v1/jobs")["jobs"] if one["kind"] == "index"]
-    executor = decider.services.queue.executor
-    queued = decider.run(executor.run(queries.job(executor.name, job["id"])))
-    assert queued is not None
-    assert JobPayload.decode(queued.payload).options == {"revision": 1, "budget_bytes": 0}
+    assert queued_options(decider) == {"revision": 1, "budget_bytes": 0}
     at = ["--table-location", str(table.path), "--revision-rewrite", "false"]
     assert "joined the waiting job" in CliRunner().invoke(app, ["--url", decider.url, "index", *at]).stdout
     refused = {
@@ -178,6 +170,48 @@ def test_one_run_is_requested_by_either_name_and_ignored_where_it_runs_or_is_aut
     table.set_properties(**{"use.optimization.type": "other", SWITCH: "true"})
     decider.tick()
     assert decider.get(URL)["manual_run"]["outcome"] == "auto_optimize_enabled"
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("LeveledCompaction", {}),
+        ("Unindexed", {"strategy": "unindexed"}),
+        ("sampling", {"strategy": "sampling"}),
+        ("revision-rewrite", {"whole_revision": True}),
+        ("zorder", None),
+    ],
+)
+def test_the_value_of_the_property_names_the_strategy_of_the_run(
+    decider: LiveDecider, tmp_path: Path, kind: str, options: dict[str, Any] | None
+) -> None:
+    table = registered(decider, tmp_path / "t")
+    decider.tick()
+    table.set_properties(**{"use.optimization.type": kind})
+    decider.tick()
+    outcome = decider.get(URL)["manual_run"]["outcome"]
+    if options is None:
+        assert (jobs(decider), outcome) == ([], "unknown_type")
+        return
+    assert (jobs(decider), outcome) == (["index"], "started")
+    assert queued_options(decider) == options
+
+
+def test_a_strategy_that_does_not_exist_is_refused_by_name(decider: LiveDecider, tmp_path: Path) -> None:
+    registered(decider, tmp_path / "t").set_properties(**{"lakewright.index": "on"})
+    decider.sweep()
+    answer = decider.post(f"{URL}/actions/index", {"strategy": "zorder"})
+    assert (answer.status_code, "unindexed, leveled, sampling" in answer.text) == (422, True)
+    assert decider.post(f"{URL}/actions/index", {"strategy": "leveled"}).json()["message"] == "1 job."
+    assert queued_options(decider) == {"strategy": "leveled"}
+
+
+def queued_options(decider: LiveDecider) -> dict[str, Any]:
+    (job,) = [one for one in decider.get("/v1/jobs")["jobs"] if one["kind"] == "index"]
+    executor = decider.services.queue.executor
+    queued = decider.run(executor.run(queries.job(executor.name, job["id"])))
+    assert queued is not None
+    return dict(JobPayload.decode(queued.payload).options)
 
 
 def test_an_optimization_by_others_is_noticed_by_the_next_decision(decider: LiveDecider, tmp_path: Path) -> None:

@@ -194,6 +194,7 @@ STARTED = frozenset({TriggerOutcome.PENDING, TriggerOutcome.STARTED})
 TRIGGERS: Mapping[TriggerOutcome, str] = {
     TriggerOutcome.AUTO_IS_ON: "Set `lakewright.enabled=false` for manual runs only",
     TriggerOutcome.ALREADY_RUNNING: "Wait for the running jobs",
+    TriggerOutcome.UNKNOWN: "Set one of the [types](properties.md#one-run-on-demand)",
     TriggerOutcome.NOTHING_TO_DO: "Nothing",
     TriggerOutcome.FIRST_SIGHT: "Unset the property and set it again",
     TriggerOutcome.REFUSED: "See the table's refusal, under Tables",

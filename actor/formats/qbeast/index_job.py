@@ -150,6 +150,8 @@ class IndexJob:
         options, _ = read_options(snapshot.metadata.configuration)
         asked = IndexJobOptions.decode(self.job.options)
         options = replace(options, sample=self.job.policy.index_sample, whole_revision=asked.whole_revision)
+        if asked.strategy is not None:
+            options = replace(options, only=Strategy(asked.strategy))
         if asked.revision is not None:
             options = replace(options, revision=asked.revision)
         if asked.budget_bytes is not None:

@@ -57,7 +57,8 @@ class IndexOptions:
     revision: the one to optimize, None for the newest; 0 means that files are only indexed. from_ms: files modified
     before are never indexed. indexes_files: files are indexed at all; first: before the compaction. sample: fraction of
     the rows that queries sample, for which files are rewritten where no compaction is due; None: for no sample.
-    whole_revision: instead of a compaction, all files of the revision are rewritten at once.
+    whole_revision: instead of a compaction, all files of the revision are rewritten at once. only: the one strategy to
+    use; None: all that apply.
     """
 
     revision: int | None = None
@@ -68,6 +69,7 @@ class IndexOptions:
     budget_bytes: int = DEFAULT_BUDGET_BYTES
     sample: Fraction | None = None
     whole_revision: bool = False
+    only: Strategy | None = None
 
     @property
     def strategies(self) -> tuple[Strategy, ...]:
@@ -80,6 +82,8 @@ class IndexOptions:
                     allowed="another revision, or optimizeUnindexedFiles.enabled=true",
                 )
             return (Strategy.UNINDEXED,)
+        if self.only is not None:
+            return (self.only,)
         found: tuple[Strategy, ...] = (Strategy.REVISION if self.whole_revision else Strategy.LEVELED,)
         if self.indexes_files:
             found = (Strategy.UNINDEXED, *found) if self.indexes_first else (*found, Strategy.UNINDEXED)

@@ -114,6 +114,7 @@ def test_a_run_asked_for_by_a_property_starts_once_and_is_ignored_visibly_otherw
     alter(table, {"lakewright.enabled": "false"})
     decider.sweep()
     assert jobs(decider, name) == []
+    assert stated({kind: "z-order"}) == ("unknown_type", 0, 0)
     started = stated({kind: "compaction", "use.optimization.bytes-per-iter": "1073741824"})
     assert started == ("started", 1, 1)
     table.append()
@@ -174,12 +175,12 @@ def test_a_second_request_while_a_run_is_going_on_is_ignored_visibly(
 
     alter(table, {"lakewright.enabled": "false"})
     name = decider.register(table.path)
-    alter(table, {"use.optimization.type": "a"})
+    alter(table, {"use.optimization.type": "full"})
     decider.sweep()
     with connect(redis_url) as client:
         queue = SyncQueueExecutor(client, "default")
         assert queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000))
-    alter(table, {"use.optimization.type": "b"})
+    alter(table, {"use.optimization.type": "Major"})
     decider.sweep()
     assert decider.get(f"/v1/tables/{name}")["manual_run"]["outcome"] == "already_running"
 
