@@ -155,7 +155,7 @@ def next_iteration(index: QbeastIndex, options: IndexOptions, worklist: Worklist
                 found = _select_revision(files)
             elif strategy is Strategy.LEVELED:
                 found = select_leveled(files, revision.space, options.budget_bytes).files
-            elif options.sample is not None:  # pragma: no branch - without a sample it is no strategy
+            elif options.sample is not None:
                 known = Worklist() if worklist is None else worklist
                 found = select_sampling(files, revision, float(options.sample), options.sampling_bytes, known)
         if found:

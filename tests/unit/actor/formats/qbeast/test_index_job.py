@@ -154,6 +154,18 @@ def test_a_commit_names_the_blocks_of_its_inputs_in_the_order_of_their_paths() -
     assert mark.index_input.rows == sum(file.rows for file in wanted.files)
 
 
+def test_a_run_of_one_strategy_leaves_the_files_of_all_others() -> None:
+    made = index()
+    made.tree.append_plainly(made.tree.new_rows(5))
+    waiting = len(made.tree.read().of_class(FileClass.UNINDEXED))
+    run(made, options=IndexJobOptions(strategy="leveled"))
+    assert {mark.index_selection for mark in made.marks} == {"leveled"}
+    assert len(made.tree.read().of_class(FileClass.UNINDEXED)) == waiting == 1
+    before = list(made.marks)
+    run(made, options=IndexJobOptions(strategy="sampling"))
+    assert made.marks == before, "no query of the table samples"
+
+
 def test_rows_are_placed_by_the_weights_of_all_files_of_the_revision() -> None:
     made = index()
     weights = weights_to_place_by(made.tree.read().of_revision(1), SPACE)

@@ -168,6 +168,7 @@ def test_the_number_of_iterations_is_bounded() -> None:
         (IndexOptions(sample=SAMPLE, indexes_first=False), [Strategy.LEVELED, Strategy.UNINDEXED, Strategy.SAMPLING]),
         (IndexOptions(sample=SAMPLE, indexes_files=False), [Strategy.LEVELED, Strategy.SAMPLING]),
         (IndexOptions(sample=SAMPLE, revision=0), [Strategy.UNINDEXED]),
+        (IndexOptions(sample=SAMPLE, only=Strategy.LEVELED), [Strategy.LEVELED]),
     ],
 )
 def test_the_order_of_strategies_is_the_owners(options: IndexOptions, strategies: list[Strategy]) -> None:
