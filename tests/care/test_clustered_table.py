@@ -136,21 +136,6 @@ def test_what_others_do_right_before_the_statement_is_clustered_with_the_rest(la
     assert table.files().unclustered_files == 0
 
 
-def test_a_table_without_clustering_columns_is_never_optimized(lab: DeltaLab) -> None:
-    table = ClusteredTable(lab, "t")
-    for n in range(9):
-        lab.sql(f"INSERT INTO {table.name} VALUES ({n}, {n}, 'x')")
-    lab.sql(f"ALTER TABLE {table.name} CLUSTER BY NONE")
-    for force in (False, True):
-        with pytest.raises(Unsupported, match="CLUSTER BY NONE"):
-            table.run(force=force)
-    plain = lab.directory / "plain"
-    lab.sql(f"CREATE TABLE delta.`{plain}` (k BIGINT) USING delta")
-    table.path = plain
-    with pytest.raises(Unsupported, match="no CLUSTER BY"):
-        table.run(force=True)
-
-
 def test_a_vacuum_and_a_checkpoint_of_a_clustered_table_keep_its_rows(lab: DeltaLab) -> None:
     table = ClusteredTable(lab, "t")
     dice, file = random.Random(1), lab.directory / "rows.parquet"

@@ -75,6 +75,18 @@ class SparkCluster:
             self._start_worker()
         self._await_workers()
 
+    def add_worker(self) -> None:
+        """Start another worker; returns when it is registered."""
+        self._start_worker()
+        self._await_workers()
+
+    def remove_worker(self) -> None:
+        """Kill the worker that was started last, with its executors; returns when the master knows."""
+        worker = self.workers.pop()
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait(scaled(30))
+        self._await_workers()
+
     def state(self) -> Any:
         """Return what the master reports: workers, applications and their cores."""
         return httpx.get(f"http://{HOST}:{self.web_port}/json/", timeout=scaled(10)).json()

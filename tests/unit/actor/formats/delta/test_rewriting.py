@@ -12,7 +12,7 @@ from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.rewrite.run import FILES_WRITTEN, RewriteSettings
 from actor.worker import RunControl
-from shared.errors import Corrupt, InvalidInput, LeaseLost, OtherTable, RetryableError, Unsupported
+from shared.errors import Corrupt, LeaseLost, OtherTable, RetryableError, Unsupported
 from tests.support.fake_copies import UNREADING
 from tests.support.fake_delta import LOCATION, FakeScala, FakeSessions, FakeTable, group_of, live_group
 from tests.support.fake_delta_table import NAME_PREFIX, PROTOCOL, add, remove
@@ -53,29 +53,12 @@ def ends(outcome: RewriteOutcome) -> list[GroupStatus]:
     return [group.status for group in outcome.groups]
 
 
-def test_exactly_the_planned_files_are_replaced(world: World) -> None:
-    outcome = world.rewrite()
-    assert (outcome.version, ends(outcome)) == (1, [LANDED] * 3)
-    assert world.table.live() == {"x", "out-0", "out-1", "out-2"}
-    assert [group.rows for group in outcome.groups] == [20] * 3
-
-
 def test_rows_that_differ_in_one_group_stop_all_of_them(world: World) -> None:
     world.table.rows["c"] = 9
     with pytest.raises(Corrupt):
         world.rewrite()
     assert world.table.version == 0
     assert sorted(world.table.deleted) == ["out-0", "out-1"]
-
-
-def test_a_file_that_vanished_with_its_group_is_no_failure(world: World) -> None:
-    class Taken(dict[str, Exception]):
-        def __getitem__(self, path: str) -> Exception:
-            world.table.commit(remove("c"))
-            return JavaError("FileNotFoundException")
-
-    world.table.fails_writing = Taken(c=JavaError("never"))
-    assert ends(world.rewrite()) == [LANDED, STALE, SKIPPED]
 
 
 @pytest.mark.parametrize("text", ["Connection reset", "No space left on device"])
@@ -98,12 +81,6 @@ def test_what_is_remembered_spares_the_listing(world: World) -> None:
     world.table.listings = 0
     assert ends(world.rewrite()) == [LANDED] * 3
     assert world.table.listings == 0
-
-
-def test_a_request_without_job_and_token_is_refused_before_anything_is_written(world: World) -> None:
-    with pytest.raises(InvalidInput, match="names no job"):
-        world.rewrite("{}")
-    assert world.table.counts == 0
 
 
 def test_a_table_that_became_unsafe_is_refused_before_anything_is_written(world: World) -> None:
