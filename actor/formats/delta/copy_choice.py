@@ -37,7 +37,7 @@ class DeltaCandidate(CopyCandidate):
 
     @property
     def with_vectors(self) -> bool:
-        """Whether the table lets statements hide rows by vectors."""
+        """True where the table lets statements hide rows by vectors."""
         return self.shape.allows_vectors
 
     def in_metadata(self) -> Mapping[EncodeReason, bool]:

@@ -82,12 +82,12 @@ class TableShape:
 
     @cached_property
     def is_on(self) -> Mapping[str, bool]:
-        """Whether each property is true, by its name in lower case."""
+        """The properties by their names in lower case, and whether each is true."""
         return {name.lower(): value.lower() == "true" for name, value in self.metadata.configuration.items()}
 
     @property
     def allows_vectors(self) -> bool:
-        """Whether the table lets statements hide rows of its files by deletion vectors."""
+        """True where the table lets statements hide rows of its files by deletion vectors."""
         return self.is_on.get("delta.enabledeletionvectors", False)
 
     @property

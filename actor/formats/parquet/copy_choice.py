@@ -52,7 +52,7 @@ class CopyCandidate:
 
     @property
     def with_vectors(self) -> bool:
-        """Whether some reader would apply deletion vectors to other rows of the output, had it small row groups."""
+        """True where some reader would apply deletion vectors to other rows of an output with small row groups."""
         return False
 
     def in_metadata(self) -> Mapping[EncodeReason, bool]:
