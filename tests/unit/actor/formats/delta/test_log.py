@@ -40,13 +40,6 @@ def test_an_origin_is_found_by_job_and_token_above_the_version_since() -> None:
     assert log.find_commit(CommitOrigin("i", 2), since_version=0) == 3
 
 
-def test_the_newest_version_is_searched_and_commits_that_are_cleaned_up_are_passed_over() -> None:
-    table = FakeTable(vanished={1})
-    for actions in ([add("a")], [ours("j", 1)], [], [ours("j", 1)]):
-        table.commit(*actions)
-    assert table.log().find_commit(CommitOrigin("j", 1), since_version=0) == 3
-
-
 def test_a_commit_that_cannot_be_read_is_no_answer() -> None:
     table = FakeTable(unreadable=JavaError("IOException"))
     table.commit(add("a"))
@@ -158,17 +151,6 @@ def test_a_replay_that_fails_leaves_the_checkpoint_to_the_job() -> None:
         log.checkpoint(log.snapshot())
     assert [line["event"] for line in logs] == ["checkpoint_by_job"]
     assert [version for version, conf in table.checkpoints if "here" not in conf] == [0]
-
-
-def test_a_small_log_lists_its_files_without_a_job() -> None:
-    table = FakeTable(is_small=True)
-    table.commit(add("a"), add("b"))
-    log = table.log()
-    found = log.few_files(log.snapshot(), 2)
-    assert found is not None
-    assert [one["path"] for one in json.loads(found)] == ["a", "b"]
-    assert log.few_files(log.snapshot(), 1) is None
-    assert table.listings == 0
 
 
 def test_a_checkpoint_that_fails_does_not_hide_the_commit() -> None:

@@ -139,26 +139,10 @@ def _cannot_count(*_: object) -> int:
     raise JavaError("SparkException")
 
 
-def test_an_output_changes_no_data_and_keeps_the_inputs_spelling_of_the_partition() -> None:
-    table = table_of(add("x", p="Zürich"))
-    (output,) = write(table, live_group(table, "x")).outputs
-    body = json.loads(output.json)
-    assert body["dataChange"] is False
-    assert body["partitionValues"] == {"p": "Zürich"}
-
-
 def test_a_group_becomes_one_file() -> None:
     table = table_of(add("x"), add("y"))
     write(table, live_group(table, "x", "y"))
     assert table.outputs_asked_for == [1]
-
-
-def test_an_output_carries_the_tags_of_its_group() -> None:
-    table = table_of(add("x"))
-    live = live_group(table, "x")
-    tagged = FileGroup(live.group.partition, live.group.files, RewriteMode.IDLE, {"lakewright.idle_compacted": "1"})
-    (output,) = write(table, LiveGroup(tagged, live.inputs, live.version, live.digest)).outputs
-    assert output.file.tags == {"lakewright.idle_compacted": "1"}
 
 
 def file(value: str | None, column: PartitionColumn = P) -> LoggedFile:
