@@ -11,7 +11,7 @@ from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.cell_columns import CellColumn, Stored, box_of, cell_columns, read_statistics
 from actor.formats.delta.columns import Column
 from shared.errors import RefusedFiles
-from shared.layout.cells.boxes import NAN, NULL
+from shared.layout.cells.boxes import EVERYTHING, NAN, NULL
 from shared.layout.cells.tags import CELL_TAG
 from shared.layout.key_values import number_of
 
@@ -186,6 +186,12 @@ def test_files_of_others_may_hold_nan_beyond_their_bounds_and_ours_do_not() -> N
     assert box_of(columns, logged(stats(1.5, 2.5))) == ((low, NAN + 1),)
     assert box_of(columns, logged(stats(1.5, 2.5), **{CELL_TAG: "[]"})) == ((low, high + 1),)
     assert box_of(columns, logged(stats(None, None, 9))) == ((NULL, NULL + 1),)
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "7"])
+def test_a_file_without_statistics_may_hold_everything(text: str) -> None:
+    assert box_of((LONG,), logged(text)) == (EVERYTHING,)
+    assert not LONG.is_bounded(read_statistics(text))
 
 
 def test_whether_there_are_bounds_does_not_depend_on_nulls_and_nan() -> None:

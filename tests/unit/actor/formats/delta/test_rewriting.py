@@ -12,7 +12,7 @@ from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.rewrite.run import FILES_WRITTEN, RewriteSettings
 from actor.worker import RunControl
-from shared.errors import Corrupt, LeaseLost, OtherTable, RetryableError, Unsupported
+from shared.errors import Corrupt, InvalidInput, LeaseLost, OtherTable, RetryableError, Unsupported
 from tests.support.fake_copies import UNREADING
 from tests.support.fake_delta import LOCATION, FakeScala, FakeSessions, FakeTable, group_of, live_group
 from tests.support.fake_delta_table import NAME_PREFIX, PROTOCOL, add, remove
@@ -81,6 +81,12 @@ def test_what_is_remembered_spares_the_listing(world: World) -> None:
     world.table.listings = 0
     assert ends(world.rewrite()) == [LANDED] * 3
     assert world.table.listings == 0
+
+
+def test_a_request_without_job_and_token_is_refused_before_anything_is_written(world: World) -> None:
+    with pytest.raises(InvalidInput, match="names no job"):
+        world.rewrite("{}")
+    assert world.table.counts == 0
 
 
 def test_a_table_that_became_unsafe_is_refused_before_anything_is_written(world: World) -> None:

@@ -17,6 +17,11 @@ from tests.support.fake_delta import LOCATION, FakeTable
 from tests.support.fake_delta_table import METADATA, PROTOCOL, add, remove
 
 
+def sized(action: dict[str, Any], size: int = 100) -> dict[str, Any]:
+    """A removal as Delta writes it."""
+    return {"remove": action["remove"] | {"size": size, "extendedFileMetadata": True}}
+
+
 class World:
     """A table of two commits without checksum files, and the snapshots that one actor has cached of it."""
 
@@ -45,6 +50,18 @@ class World:
         fresh, found = self.table.at(self.table.version), self.newest()
         same = (found.version(), found.metadata().json(), found.protocol().json())
         return same == (fresh.version(), fresh.metadata().json(), fresh.protocol().json())
+
+
+def test_snapshots_after_a_listed_one_follow_from_the_commits_without_a_job() -> None:
+    world = World().listed()
+    world.table.commit(add("c"), add("d"), {"commitInfo": {}}, {"txn": {"appId": "x"}})
+    world.table.commit(sized(remove("a")), sized(remove("b")), add("e", dataChange=False))
+    assert world.is_true
+    checksum = world.newest().checksumOpt().get()
+    assert (checksum.numFiles(), checksum.tableSizeBytes()) == (3, 300)
+    world.table.commit(add("f"))
+    assert world.newest().checksumOpt().get().numFiles() == 4
+    assert (world.table.log_reads, world.table.counts_of_state) == (0, 0)
 
 
 def test_a_table_that_was_not_listed_is_read_by_delta() -> None:

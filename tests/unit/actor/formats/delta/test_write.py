@@ -145,6 +145,14 @@ def test_a_group_becomes_one_file() -> None:
     assert table.outputs_asked_for == [1]
 
 
+def test_an_output_carries_the_tags_of_its_group() -> None:
+    table = table_of(add("x"))
+    live = live_group(table, "x")
+    tagged = FileGroup(live.group.partition, live.group.files, RewriteMode.IDLE, {"lakewright.idle_compacted": "1"})
+    (output,) = write(table, LiveGroup(tagged, live.inputs, live.version, live.digest)).outputs
+    assert output.file.tags == {"lakewright.idle_compacted": "1"}
+
+
 def file(value: str | None, column: PartitionColumn = P) -> LoggedFile:
     body = add("x")["add"] | {"partitionValues": {column.physical: value}}
     return LoggedFile(decode_add(body, [column]), json.dumps(body))
