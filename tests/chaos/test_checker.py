@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.chaos.checker import Findings, judge
-from tests.chaos.history import Ack, Claimed, Committed, Ended, History, Rollback, read_workers
+from tests.chaos.history import Ack, Claimed, Committed, Ended, History, Rollback
 
 JOB, TABLE = "job", "t0"
 LEASE_US = 1_500_000
@@ -178,24 +177,3 @@ def test_what_the_old_master_was_told_while_its_replica_took_over_is_not_expecte
     )
     assert findings(history).broken == ()
     assert findings(replace(history, rollbacks=())).blind_claims
-
-
-def test_a_run_that_was_given_back_is_no_duplicate() -> None:
-    again = replace(GOOD, commits=(*GOOD.commits, committed(5, 5.5, 5)))
-    assert findings(again).duplicates == 0
-
-
-def test_logs_of_workers_become_a_history(tmp_path: Path) -> None:
-    log = tmp_path / "w1.jsonl"
-    log.write_text(
-        '{"event": "claimed", "job": "j", "token": 5, "version": 2, "sent": 1, "at": 2}\n'
-        '{"event": "committed", "job": "j", "token": 5, "seen": 3, "at": 3}\n'
-        '{"event": "finishing", "job": "j", "token": 5, "verdict": "done", "seen": 3, "at": 4}\n'
-        '{"event": "finishing", "job": "j", "token": 5, "verdict": "done", "seen": 3, "at": 6}\n'
-        '{"event": "finished", "job": "j", "token": 5, "verdict": "done", "seen": 3, "outcome": "deleted", "at": 7}\n'
-        '{"event": "finish'
-    )
-    claims, ends, commits = read_workers([log])
-    assert claims == (Claimed("j", 5, 2, 1, 2),)
-    assert ends == (Ended("j", 5, "done", 3, "deleted", 4, 7),)
-    assert commits == (Committed("j", 5, 3, 3),)

@@ -9,10 +9,9 @@ from structlog.testing import capture_logs
 from actor.formats.delta.engine import EngineSettings, start_engine
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.parquet_task import ParquetTasks
-from shared.errors import Corrupt, InvalidInput, PermanentError
-from shared.partitions import WHOLE_TABLE
+from shared.errors import Corrupt, PermanentError
 from tests.support import delta_tables as tables
-from tests.support.delta_lab import DeltaLab, mark
+from tests.support.delta_lab import DeltaLab
 from tests.support.long_suites import beyond
 
 pytestmark = pytest.mark.spark
@@ -57,16 +56,6 @@ def test_commits_that_log_retention_has_removed_are_passed_over(lab: DeltaLab) -
         (table.path / "_delta_log" / f"{version:020d}.json").unlink()
 
     assert lab.engine.find_commit(table.location, job="j", token=5, since_version=-1) == landed
-
-
-def test_a_place_without_a_table_is_reported_to_be_none(lab: DeltaLab) -> None:
-    location = f"file://{lab.directory}/nothing"
-
-    with pytest.raises(InvalidInput, match="no Delta table"):
-        lab.engine.read_partition(location, WHOLE_TABLE)
-
-    assert not (lab.directory / "nothing").exists()
-    assert mark("j", 1) == '{"lakewright": {"job": "j", "token": 1}}'
 
 
 def test_the_self_test_passes_here_and_leaves_no_table(lab: DeltaLab) -> None:

@@ -14,7 +14,6 @@ from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import CachedRead, ReadCache
 from actor.ports import GroupStatus
-from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, FileKey, PartitionKey
 from tests.support import delta_tables as tables
@@ -214,13 +213,6 @@ def _has_checksum(table: Path, version: int | None) -> bool:
     return (table / "_delta_log" / f"{version:020d}.crc").exists()
 
 
-def test_what_was_read_longest_ago_is_forgotten_first() -> None:
-    memory, partitions = ReadCache(max_files=9), some_partitions(4)
-    for partition in (*partitions[:3], partitions[0], partitions[3]):
-        memory.put("t", remembered(partition, files=2))
-    assert [memory.get("t", partition) is not None for partition in partitions] == [True, False, True, True]
-
-
 def test_partitions_without_files_are_forgotten_too() -> None:
     """A table may have as many partitions as it likes, each read when its last file has gone."""
     memory, partitions = ReadCache(max_files=3), some_partitions(5)
@@ -243,16 +235,6 @@ def test_partitions_of_one_table_share_its_shape() -> None:
     assert changed is not None
     assert changed.shape == TableShape("other", "protocol")
     assert one.shape == TableShape("metadata", "protocol")
-
-
-def test_a_group_is_known_under_its_own_shape_only() -> None:
-    memory, (partition,) = ReadCache(), some_partitions(1)
-    memory.put("t", remembered(partition, files=1))
-    group = FileGroup(
-        partition, (DataFile(path=f"{partition}0", size_bytes=1, partition=partition),), RewriteMode.MINOR
-    )
-    assert memory.live_group("t", group, TableShape("metadata", "protocol")) is not None
-    assert memory.live_group("t", group, TableShape("created again", "protocol")) is None
 
 
 def some_partitions(count: int) -> list[PartitionKey]:

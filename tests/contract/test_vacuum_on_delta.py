@@ -1,6 +1,5 @@
 """A vacuum on real Delta tables: every version inside the retention reads as before, and nothing else is left."""
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from actor.ports import TableJob, TableJobOutcome
 from decider.decide.decision import TableSignals
 from decider.decide.vacuum import VACUUM_ACTION, VacuumReason
-from decider.formats.delta.format import DeltaFormat
-from decider.formats.table_format import Deletion, StorageAccess
 from decider.state.effective_policy import LogStatus, PolicyDefaults
-from decider.storage.object_reads import ReadMeter
 from shared.errors import LeaseLost, OtherTable
 from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import VACUUM
@@ -260,21 +256,3 @@ def test_a_vacuum_of_another_table_or_one_that_is_switched_off_deletes_nothing(l
     done = vacuum(lab, table)
     assert (done.commits, "switch" in done.reason) == ((), True)
     assert data_files(table) == files
-
-
-def test_a_dry_run_lists_exactly_what_a_run_deletes(lab: DeltaLab, tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    history(table)
-    (table / "orphan.parquet").write_bytes(b"x")
-    set_time(table / "orphan.parquet", now_ms() - 8 * DAY_MS)
-    before = data_files(table)
-    listed = {one.name for one in preview(table, WITH_ORPHANS)}
-    vacuum(lab, table)
-    assert before - data_files(table) == listed
-    assert preview(table, WITH_ORPHANS) == ()
-
-
-def preview(table: Path, options: VacuumOptions) -> tuple[Deletion, ...]:
-    access = StorageAccess(ReadMeter())
-    reader = DeltaFormat(access).open(table.as_uri())
-    return asyncio.run(reader.plan_vacuum(ON, options, now_ms())).deletions

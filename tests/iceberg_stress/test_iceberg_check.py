@@ -13,32 +13,18 @@ from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin
 from tests.iceberg_stress.check import TableCheck
 from tests.iceberg_stress.operations import (
-    MOST_ROWS,
     OPERATION_KEY,
-    SQL_WEIGHTS,
-    Made,
     Row,
-    apply,
-    difference,
     encoded,
     new_rows,
-    rows_of,
 )
 from tests.iceberg_stress.readers import pyiceberg_rows, referenced_files
 from tests.iceberg_stress.world import REWROTE
-from tests.iceberg_stress.writers import SCHEMA, UNHURRIED_S, Ledger, Permitted
+from tests.iceberg_stress.writers import SCHEMA
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
 
 APPEND = {"kind": "append", "start": 0, "count": 6}
-
-
-def test_a_writer_does_what_it_may_and_hurries_as_long_as_it_may_do_all() -> None:
-    permitted = Permitted()
-    assert (permitted.of(SQL_WEIGHTS), permitted.pause_s(0.5)) == (SQL_WEIGHTS, 0.5)
-    permitted.only({"append", "merge", "spec"})
-    assert (permitted.of(SQL_WEIGHTS), permitted.pause_s(0.5)) == ({"append": 8, "merge": 3}, UNHURRIED_S)
-    assert permitted.of({"values": 3}) == {}
 
 
 def test_jobs_that_rewrote_something_are_found_in_an_actors_log() -> None:
@@ -61,37 +47,6 @@ def problems(table: Table, *confirmed: str) -> list[str]:
     check = TableCheck(table, confirmed, {"spark": pyiceberg_rows, "pyiceberg": pyiceberg_rows})
     check.run()
     return check.problems
-
-
-def test_each_operation_changes_the_rows_that_it_names() -> None:
-    rows = apply(encoded(APPEND), Counter())
-    assert rows == Counter(Row(number, number % 3, 0) for number in range(6))
-    assert apply(None, rows) == rows
-    assert apply(encoded({"kind": "delete", "of": 5, "is": 1}), rows) == rows - Counter([Row(1, 1, 0)])
-    updated = apply(encoded({"kind": "update", "of": 5, "is": 1}), rows)
-    assert updated - rows == Counter([Row(1, 1, 1)])
-    merged = apply(encoded({"kind": "merge", "start": 5, "count": 2}), rows)
-    assert merged - rows == Counter([Row(5, 2, 10), Row(6, 0, 0)])
-    overwritten = apply(encoded({"kind": "overwrite", "start": 9, "count": 3, "g": 0}), rows)
-    assert overwritten == rows - Counter([Row(0, 0, 0), Row(3, 0, 0)]) + Counter([Row(9, 0, 0)])
-    with pytest.raises(ValueError, match="unknown"):
-        apply('{"kind":"other"}', rows)
-
-
-def test_the_rows_of_a_snapshot_follow_from_its_own_parents() -> None:
-    second = encoded({**APPEND, "start": 6})
-    snapshots = {1: Made(None, encoded(APPEND)), 2: Made(1, second), 3: Made(1, None)}
-    assert rows_of(snapshots, 2).total() == 12
-    assert rows_of(snapshots, 3) == rows_of(snapshots, 1)
-    assert difference(rows_of(snapshots, 2), rows_of(snapshots, 1)).startswith("6 rows missing, 0 too many")
-
-
-def test_a_ledger_gives_no_id_and_no_number_twice() -> None:
-    ledger = Ledger()
-    texts = [ledger.begin({**APPEND, "start": ledger.ids()}) for _ in range(3)]
-    assert len(set(texts)) == 3
-    first, second = (new_rows({**APPEND, "start": ledger.ids(), "count": MOST_ROWS}) for _ in range(2))
-    assert not {row.id for row in first} & {row.id for row in second}
 
 
 def test_what_writers_meant_and_readers_find_is_no_problem(table: Table) -> None:

@@ -101,11 +101,5 @@ def test_what_was_printed_is_written_and_what_was_left_for_the_end_is_done() -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, "said\nleft\n", "")
 
 
-def test_a_wrong_use_is_exit_code_2() -> None:
-    done = ended("sys.exit(main())", "what-if")
-    assert done.returncode == 2
-    assert "torn down" not in done.stderr
-
-
 def test_without_that_ending_the_interpreter_would_be_torn_down() -> None:
     assert "torn down" in ended("").stderr

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actor.presence import ActorInfo, Presence
-from actor.queue_executor import SyncQueueExecutor
 from shared.formats.options import FormatOptions
-from shared.queue import commands
 from tests.support.iceberg_folder import IcebergFolder
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
@@ -51,18 +48,3 @@ def test_a_table_of_another_format_may_take_a_place(
     decider.sweep()
     (partition,) = decider.partitions(name).values()
     assert partition.files == 3
-
-
-def test_jobs_of_a_format_that_no_actor_knows_wait_in_sight(
-    decider: LiveDecider, queue: SyncQueueExecutor, tmp_path: Path
-) -> None:
-    orders, abilities = WrittenTable(tmp_path / "orders"), ("iceberg/compact",)
-    orders.append(20)
-    decider.register(orders.path, "orders")
-    Presence(queue, "a-1", ActorInfo(1, 1, "here", {}, abilities), ttl_ms=60_000).announce((), busy_slots=0)
-    claim = commands.claim("default", worker="a-1", nonce="n", slots=1, lease_ms=60_000, abilities=abilities)
-    assert queue.run(claim) == ()
-    (unserved,) = decider.get("/v1/actors")["unserved"]
-    assert (unserved["ability"], unserved["jobs"] >= 1) == ("delta/compact", True)
-    metrics = decider.client.get("/metrics").text
-    assert f'lakewright_jobs_without_actor{{ability="delta/compact"}} {unserved["jobs"]}.0' in metrics

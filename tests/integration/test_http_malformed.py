@@ -9,7 +9,6 @@ import httpx
 import pytest
 import redis as redis_library
 
-from tests.support.event_samples import SAMPLES, Sample, damages, dumped
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.stack import s3_event
 from tests.support.time_limits import scaled
@@ -205,27 +204,6 @@ def test_a_body_of_another_source_is_refused(known: tuple[LiveDecider, str]) -> 
     assert (answer.status_code, answer.json()["field"]) == (400, "Records")
     taken = decider.post("/v1/events/s3", s3_event("orders/_delta_log/_last_checkpoint"))
     assert taken.json() == {"accepted": 0, "ignored": [{"reason": "not_a_commit", "count": 1}]}
-
-
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.file)
-def test_the_sample_is_taken_and_every_damaged_one_is_refused(
-    known: tuple[LiveDecider, str], redis_server: Any, sample: Sample
-) -> None:
-    decider, _ = known
-    for path in ("/v1/events", f"/v1/events/{sample.source}"):
-        answer = decider.client.post(path, content=dumped(sample.body))
-        assert answer.status_code in (200, 202), answer.text
-    decider.drain()
-    before = dump(redis_server.url)
-    for damage in damages(sample):
-        answer = decider.client.post(f"/v1/events/{sample.source}", content=damage.body)
-        problem: dict[str, Any] = answer.json()
-        assert answer.headers["content-type"] == "application/problem+json"
-        assert (answer.status_code, problem["status"]) == (400, 400), (damage.name, problem)
-        assert problem["field"].startswith(damage.field), (damage.name, problem)
-        assert problem["allowed"], damage.name
-        assert decider.client.post("/v1/events", content=damage.body).status_code < 500
-    assert dump(redis_server.url) == before
 
 
 def test_what_is_too_large_or_too_deep_is_refused_wherever_it_is_sent(

@@ -10,7 +10,7 @@ import pytest
 
 from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens
 from decider.gateway.security_headers import HEADERS
-from tests.support.event_samples import ARN, SAMPLES, dumped
+from tests.support.event_samples import SAMPLES, dumped
 from tests.support.live_decider import LiveDecider, WrittenTable, deciders
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack, s3_event
@@ -174,22 +174,6 @@ def test_azures_handshakes_are_answered(start: Callable[..., LiveDecider]) -> No
     assert (other.status_code, other.json()["field"]) == (403, "WebHook-Request-Origin")
     assert live.client.options("/v1/events").status_code == 422
     assert live.client.options("/v1/events/pigeon", headers=asked).status_code == 404
-
-
-def test_a_subscription_of_a_topic_no_one_listed_is_not_confirmed(start: Callable[..., LiveDecider]) -> None:
-    live = start(known=Credentials(), sns_topics=("arn:aws:sns:eu-west-1:123456789012:another",))
-    body = next(sample.body for sample in SAMPLES if sample.file == "sns_subscription")
-    assert live.post("/v1/events", body).json() == {
-        "accepted": 0,
-        "ignored": [{"reason": "subscription_topic_not_allowed", "count": 1}],
-    }
-
-
-def test_a_listed_topics_other_page_is_not_visited(start: Callable[..., LiveDecider]) -> None:
-    live = start(known=Credentials(), sns_topics=(ARN,))
-    body = next(sample.body for sample in SAMPLES if sample.file == "sns_subscription")
-    body["SubscribeURL"] = live.url
-    assert live.post("/v1/events/sns", body).json()["ignored"] == [{"reason": "subscription_url_mismatch", "count": 1}]
 
 
 @pytest.mark.e2e

@@ -165,23 +165,6 @@ def test_the_decision_in_force_at_a_moment_is_the_last_one_before_it(decider: Li
     assert decider.get(path, partition="dt=1999-01-01")["decisions"] == []
 
 
-def test_a_dry_run_shows_the_plan_and_changes_nothing(decider: LiveDecider, tmp_path: Path) -> None:
-    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
-    table.append(11)
-    name = decider.register(table.path)
-    before = decider.get("/v1/jobs")
-    answer = decider.post(f"/v1/tables/{name}/optimize", {"dry_run": True})
-    assert answer.status_code == 200
-    plan = answer.json()
-    assert plan["ignored"] is None
-    assert sum(group["files"] for one in plan["plans"] for group in one["groups"]) == plan["files_replaced"] == 12
-    assert plan["files_removed"] == 11
-    (partition,) = plan["plans"]
-    assert partition["before"]["files"] - partition["after"]["files"] == 11
-    assert partition["bytes"] == table.count_files()['{"dt":"2026-01-01"}'].bytes
-    assert decider.get("/v1/jobs") == before
-
-
 def test_a_request_queues_urgent_jobs_for_the_partitions_named_and_is_in_the_ledger(
     decider: LiveDecider, tmp_path: Path
 ) -> None:

@@ -93,24 +93,6 @@ def test_settings_are_shown_and_changed_while_the_queue_runs(decider: LiveDecide
     assert end.outcome is FinishOutcome.QUARANTINED
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"aging_ms": -1}, "aging_ms"),
-        ({"max_attempts": 101}, "max_attempts"),
-        ({"agin_ms": 1}, "agin_ms"),
-        ({"slots": 3}, "slots"),
-        ({"backoff_base_ms": 900_001, "strict_bands": 2}, "backoff_base_ms"),
-    ],
-)
-def test_settings_that_cannot_be_used_are_refused_by_name(
-    decider: LiveDecider, body: dict[str, int], field: str
-) -> None:
-    answer = decider.client.patch("/v1/queue/settings", json=body)
-    assert (answer.status_code, answer.json()["field"]) == (422, field)
-    assert shown(decider) == asdict(QueueSettings())
-
-
 def test_the_command_line_takes_times_as_people_write_them(decider: LiveDecider) -> None:
     def stated(*arguments: str) -> str:
         result = CliRunner().invoke(app, ["--url", decider.url, "queue", *arguments], env={"COLUMNS": "200"})

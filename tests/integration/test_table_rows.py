@@ -278,18 +278,3 @@ def test_a_job_that_waits_for_company_is_not_one_that_failed(
         until("it is counted", lambda: decider.get("/v1/table-rows")["rows"][0]["jobs_waiting"] == 1)
         assert decider.get("/v1/jobs", state="delayed")["jobs"][0]["attempts"] == 0
         assert conditions(decider) == {"t": "not_due"}
-
-
-def test_a_paused_table_keeps_its_job_until_it_is_resumed(
-    decider: LiveDecider, queue: SyncQueueExecutor, tmp_path: Path
-) -> None:
-    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
-    table.append(11)
-    name = decider.register(table.path, "orders")
-    paused = decider.post(f"/v1/tables/{name}/pause", {})
-    assert paused.json() == {"message": "Table orders is paused; running jobs continue."}
-    assert claim(queue) == ()
-    decider.post(f"/v1/tables/{name}/resume", {})
-    (job,) = queue.run(commands.claim("default", worker="w", nonce="m", slots=1, lease_ms=60_000))
-    assert job.key.table == decider.get(f"/v1/tables/{name}")["id"]
-    assert decider.post("/v1/tables/unknown/pause", {}).status_code == 404

@@ -10,7 +10,6 @@ import pytest
 from services.settings import format_options
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.unity_server import UnityServer, unity_server
-from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -167,30 +166,7 @@ def test_a_refusal_of_the_catalog_keeps_the_state(named: LiveDecider, unity: Uni
         assert refusal(named) is None
 
 
-def test_a_catalog_that_is_overloaded_is_asked_again(
-    named: LiveDecider, unity: UnityServer, orders: WrittenTable
-) -> None:
-    discover(named)
-    orders.append()
-    unity.fault = (429, b'{"error_code": "RESOURCE_EXHAUSTED", "message": "later"}')
-    asked = unity.requests.total()
-    assert named.post("/v1/events", {"table": FULL_NAME}).json()["accepted"] == 1
-    until("it was asked", lambda: unity.requests.total() > asked)
-    unity.fault = None
-    until("the commit is applied", lambda: is_counted(named, orders))
-    assert refusal(named) is None
-
-
 def test_a_table_that_is_no_table_is_not_registered(named: LiveDecider) -> None:
     answer = named.post("/v1/tables", {"location": "catalog://unity/main/sales/none", "wait_s": 20})
     assert answer.status_code == 422
     assert "there is no table at catalog://unity/main/sales/none" in answer.text
-
-
-@pytest.mark.usefixtures("orders")
-def test_a_wrong_token_is_refused(unity: UnityServer, redis_url: str, tmp_path: Path) -> None:
-    settings = decider_settings(redis_url, formats=formats(unity, tmp_path.as_uri(), token="s3cret-of-another"))  # noqa: S106 - of no one
-    with LiveDecider(settings) as decider:
-        reading = decider.post("/v1/tables", {"location": PLACE, "name": FULL_NAME, "wait_s": 20}).json()["reading"]
-        assert "401 UNAUTHENTICATED" in reading["refusal"]["reason"]
-        assert "s3cret" not in json.dumps(decider.get(f"/v1/tables/{FULL_NAME}"))

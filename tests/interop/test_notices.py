@@ -4,8 +4,6 @@ Each rewrite here is done by hand and wrong in one way that was seen in the fiel
 """
 
 import json
-import re
-import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -23,8 +21,6 @@ from tests.interop.engines.duck import DuckDbFiles, DuckDbReader
 from tests.interop.engines.polars_ import PolarsReader
 from tests.interop.laboratory import Laboratory, Round, Staff
 from tests.interop.operations import Delete, Merge, Operation
-from tests.interop.remote import Remote, RemoteError
-from tests.interop.report import keep, load, page
 from tests.interop.table_log import TableLog
 from tests.interop.values import Rows
 from tests.interop.verdicts import Failure, Place, Result, Verdict, essence, judge, recognized
@@ -147,17 +143,6 @@ def test_a_path_that_another_engine_spells_otherwise_in_its_remove_is_noticed(tm
     assert any(one.place.operation == "DELETE" and one.check == "rows and types" for one in ours(results))
 
 
-def test_polars_misses_partition_values_where_paths_do_not_name_them(tmp_path: Path) -> None:
-    """It takes them from directories, not from the log: the other engines do not mind, so only this reader notices."""
-
-    def flat(location: Path) -> int:
-        return rewritten(location, directory="ab/")
-
-    results = results_of(flat, tmp_path, "partitions of few alphabets")
-
-    assert {one.reader for one in ours(results) if one.check == "rows and types"} == {"polars"}
-
-
 def test_two_failures_are_the_same_but_for_the_files_that_they_name() -> None:
     where = "FileNotFoundError: Object at location /tmp/x/{}/table/p={}/duckdb_{}_0.parquet not found"
 
@@ -214,41 +199,6 @@ def test_an_engine_that_fails_without_us_too_is_not_held_against_us(tmp_path: Pa
     results = results_of(rewritten, tmp_path, "wide decimals")
 
     assert {one.verdict for one in results} == {Verdict.CANNOT}
-
-
-def test_an_engine_in_a_process_of_its_own_answers_and_fails_as_it_does_here(tmp_path: Path) -> None:
-    case = CASES["every type"]
-    with (
-        Remote(Path(sys.executable), "deltalake", "another") as writer,
-        Remote(Path(sys.executable), "dataset", "another") as reader,
-    ):
-        writer.create(case, tmp_path / "t")
-        writer.append(case, tmp_path / "t", tuple(case.batch(0)))
-        writer.perform(Delete(), case, tmp_path / "t")
-
-        assert reader.rows(tmp_path / "t", case) == DatasetReader().rows(tmp_path / "t", case)
-        with pytest.raises(RemoteError, match="TableNotFoundError"):
-            reader.rows(tmp_path / "nothing", case)
-
-
-def test_the_page_counts_verdicts_and_shows_messages_of_differences_that_the_rewrite_causes(tmp_path: Path) -> None:
-    place = Place("plain", "deltalake", "Spark", "DELETE")
-    results = [
-        Result(place, "polars", "rows and types", Verdict.AGREES),
-        Result(place, "chdb", "rows and types", Verdict.THEIRS, "59 rows instead of 60"),
-        Result(place, "-", "operation", Verdict.CANNOT, "it fails"),
-        Result(place, "daft", "rows and types", Verdict.OURS, "no | such thing"),
-    ]
-    keep(results[:1], {"versions": {}, "seconds": 30, "cores": 2}, tmp_path / "r.json")
-    keep(results, {"versions": {"polars": "2"}, "seconds": 60, "cores": 2}, tmp_path / "r.json")
-
-    text = page(*load(tmp_path / "r.json"))
-
-    assert re.search(r"4 checks in 1 of the \d+ rounds that `make interop` runs, 2 minutes on 2 cores:", text)
-    assert "| chdb | 1 | 1 |" in text
-    assert "| Spark (DELETE) | 1 | 1 |" in text
-    assert "| daft | 1 | no \\| such thing | plain by deltalake |" in text
-    assert "| plain | deltalake |  | yes | own | **no** |" in text
 
 
 def rows(*values: tuple[Any, ...], types: tuple[str, ...] = ("long", "string", "string")) -> Rows:

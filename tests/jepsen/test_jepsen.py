@@ -5,7 +5,6 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,9 @@ from pyiceberg.catalog import load_catalog
 
 from tests.iceberg_stress.operations import Row
 from tests.jepsen import report
-from tests.jepsen.__main__ import examined
 from tests.jepsen.on_delta import OnDelta, is_rewrite, rows_in
 from tests.jepsen.on_iceberg import OnIceberg, harm_between
-from tests.jepsen.report import HEAD, table
-from tests.jepsen.rival import BY_DELTALAKE, CATALOG, AbsentError, Looping, known
+from tests.jepsen.rival import BY_DELTALAKE, CATALOG, Looping
 from tests.jepsen.seen import HARMS, LEAST_REWRITES, Seen
 from tests.soak.checker import Difference
 from tests.soak.log import Commit, newest_version
@@ -64,32 +61,6 @@ def test_rows_of_a_harm_are_the_most_that_one_read_of_each_table_found() -> None
 def test_the_commits_of_a_compactor_are_known_by_their_operation() -> None:
     infos = [{"operation": "OPTIMIZE"}, {"userMetadata": '{"lakewright":{}}'}, {"operation": "WRITE"}]
     assert [is_rewrite(Commit(1, ({"commitInfo": info},), "")) for info in infos] == [True, True, False]
-
-
-class Absent(Looping):
-    """A rival that is not installed."""
-
-    def version(self) -> str:
-        raise AbsentError("it is not installed")
-
-
-def test_a_rival_that_is_missing_is_a_row_that_says_so() -> None:
-    lines = table([examined(Absent("a", "An engine", module=""), partial(Seen), {})]).splitlines()
-    assert (lines[-1].count("|"), "it is not installed" in lines[-1]) == (len(HEAD) + 1, True)
-
-
-def test_a_rival_that_does_not_start_is_a_row_that_says_so() -> None:
-    def run(*_: object) -> Seen:
-        raise RuntimeError("compactor_0 ended")
-
-    row = examined(Doubling("d", "A compactor", module=""), run, {})
-    assert "it did not run: compactor_0 ended" in table([row])
-
-
-def test_each_rival_has_a_name_of_its_own_and_ours_comes_first() -> None:
-    rivals = known()
-    assert len({rival.name for rival in rivals}) == len(rivals)
-    assert [rival.is_ours for rival in rivals] == sorted((rival.is_ours for rival in rivals), reverse=True)
 
 
 class Doubling(Looping):

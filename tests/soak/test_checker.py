@@ -17,7 +17,7 @@ from tests.soak.journal import Answer, Journals
 from tests.soak.log import TableLog
 from tests.soak.model import Model
 from tests.soak.operations import Action, Operation
-from tests.soak.state import count_files, state_differences
+from tests.soak.state import state_differences
 from tests.soak.tables import spec_of
 from tests.soak.test_log import file, write
 from tests.soak.test_model import Story, row
@@ -52,11 +52,6 @@ def test_a_row_that_is_there_twice_with_two_values_is_found_twice() -> None:
     assert (difference.twice, difference.changed) == (1, 1)
 
 
-def test_equal_rows_are_no_difference() -> None:
-    """Whatever their order, and where a column is null that the writer did not know."""
-    assert not compare(PLACE, EXPECTED, [{**row(2), "extra_0": None}, row(1)])
-
-
 def journals(model: Model, *operations: Operation, **answers: Answer) -> tuple[Journals, dict[str, Model]]:
     made = Journals(Path("nowhere"), {one.nonce: one for one in operations}, dict(answers))
     return made, {"t": model}
@@ -67,12 +62,6 @@ def test_an_accepted_operation_that_is_not_in_the_log_is_a_lost_commit() -> None
     append = Operation("lost", "t", Action.APPEND, 0, rows=(row(1),))
     known = journals(story.model, append, lost=Answer(1))
     assert broken_answers(*known) == ["t: lost (append) was accepted and is not in the log"]
-
-
-def test_an_accepted_operation_without_an_effect_needs_no_commit() -> None:
-    story = Story()
-    vacuum = Operation("none", "t", Action.VACUUM, 0)
-    assert broken_answers(*journals(story.model, vacuum, none=Answer(0))) == []
 
 
 def test_an_operation_that_lies_behind_the_version_it_was_accepted_as_is_found() -> None:
@@ -150,14 +139,3 @@ def test_files_are_counted_by_the_levels_that_are_fitted_to_the_table(tmp_path: 
     assert file_stats(fitted, size) != file_stats(POLICY.size_levels, size)
     assert state_differences(FakeStack(partitions, size), spec, log) == []  # type: ignore[arg-type]
     assert len(state_differences(FakeStack(partitions), spec, log)) == 1  # type: ignore[arg-type]
-
-
-def test_an_empty_partition_is_no_difference(tmp_path: Path) -> None:
-    partitions = {'{"ts":"2024-01-01T00:00:00.000000"}': PartitionStats()}
-    assert state_differences(FakeStack(partitions), spec_of("stamps"), log_of(tmp_path)) == []  # type: ignore[arg-type]
-
-
-def test_deletion_vectors_are_counted(tmp_path: Path) -> None:
-    vector = {"storageType": "i", "pathOrInlineDv": "x", "cardinality": 3}
-    (state,) = count_files(spec_of("stamps"), log_of(tmp_path, add("a", "", 9, deletionVector=vector))).values()
-    assert (state.dv_files, state.deleted_rows) == (1, 3)

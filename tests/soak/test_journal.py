@@ -8,24 +8,10 @@ from random import Random
 import pytest
 
 from tests.soak.disk import wrapper_of_namespace
-from tests.soak.journal import Answer, Journal, Journals
-from tests.soak.operations import Action, Chooser, Operation, View, Where
+from tests.soak.journal import Journal, Journals
+from tests.soak.operations import Action, Chooser, Operation, View
 from tests.soak.tables import TABLES
 from tests.support.time_limits import scaled
-
-
-def test_operations_and_answers_are_read_back(tmp_path: Path) -> None:
-    operation = Operation("a-1-1", "blanks", Action.DELETE, 3, where=Where({"p": "a b"}, (1, 2)))
-    journal, journals = Journal(tmp_path / "a-1.journal"), Journals(tmp_path)
-    journal.intend(operation)
-    journals.refresh()
-    assert journals.operations == {"a-1-1": operation}
-    assert journals.answers == {}
-    journal.committed("a-1-1", 4)
-    journal.refused("a-1-2", "no")
-    journals.refresh()
-    assert journals.answers == {"a-1-1": Answer(4), "a-1-2": Answer(None, "no")}
-    journal.close()
 
 
 def test_a_line_that_was_cut_off_is_left_until_it_is_whole(tmp_path: Path) -> None:

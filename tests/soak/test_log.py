@@ -1,16 +1,13 @@
 """The plain replay compares texts as engines do, reads vectors, and finds removes that miss and files of no one."""
 
-import base64
 import json
-import struct
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyroaring import BitMap64
 
-from tests.soak.deletion_vectors import ASCII85, MAGIC, Z85, deleted_rows, vector_file
+from tests.soak.deletion_vectors import deleted_rows
 from tests.soak.log import RESTORABLE_S, TableLog, newest_version, restorable_versions
 from tests.soak.orphans import Orphans, orphans_of
 
@@ -37,15 +34,6 @@ def read(table: Path) -> TableLog:
     return log
 
 
-def test_live_files_are_those_added_and_not_removed(tmp_path: Path) -> None:
-    write(tmp_path, {"add": file("a")}, {"add": file("b")})
-    write(tmp_path, {"remove": file("a")}, {"add": file("c", p="line \u2028 separator")})
-    log = read(tmp_path)
-    assert {live.path for live in log.live.values()} == {"b", "c"}
-    assert log.stray == []
-    assert log.broken == []
-
-
 @pytest.mark.parametrize(("added", "removed"), [("p=b%20b/f", "p=b b/f"), ("p=Zürich/f", "p=Z%C3%BCrich/f")])
 def test_a_remove_that_spells_the_path_otherwise_misses_and_is_found(tmp_path: Path, added: str, removed: str) -> None:
     write(tmp_path, {"add": file(added, change=False)}, info=OURS)
@@ -65,14 +53,6 @@ def test_a_file_that_is_removed_twice_is_counted(tmp_path: Path) -> None:
     write(tmp_path, {"remove": file("a")})
     write(tmp_path, {"remove": file("a")})
     assert read(tmp_path).removed_twice == 1
-
-
-def test_deletion_vectors_tell_files_of_one_path_apart(tmp_path: Path) -> None:
-    vector = {"storageType": "i", "pathOrInlineDv": "wi5b=", "cardinality": 1}
-    write(tmp_path, {"add": file("a")})
-    write(tmp_path, {"remove": file("a")}, {"add": file("a", deletionVector=vector)})
-    log = read(tmp_path)
-    assert [live.add.get("deletionVector") for live in log.live.values()] == [vector]
 
 
 @pytest.mark.parametrize(
@@ -102,18 +82,6 @@ def test_jobs_that_share_a_commit_may_touch_as_many_partitions(tmp_path: Path) -
     assert broken == "version 1: a commit of ours touches more partitions than it has jobs"
 
 
-def test_a_null_that_delta_leaves_out_of_removes_is_no_second_partition(tmp_path: Path) -> None:
-    nothing = {**file("b", change=False), "partitionValues": {"p": None}}
-    write(tmp_path, {"add": file("a")})
-    write(tmp_path, {"add": nothing}, {"remove": {**file("a", change=False), "partitionValues": {}}}, info=OURS)
-    assert read(tmp_path).broken == []
-
-
-def test_the_same_commit_by_another_is_nothing_to_remark(tmp_path: Path) -> None:
-    write(tmp_path, {"add": file("a")}, {"txn": {}}, {"add": file("b", p="y")})
-    assert read(tmp_path).broken == []
-
-
 def test_a_commit_that_was_replaced_or_is_gone_is_found(tmp_path: Path) -> None:
     write(tmp_path, {"add": file("a")})
     write(tmp_path, {"add": file("b")})
@@ -123,16 +91,6 @@ def test_a_commit_that_was_replaced_or_is_gone_is_found(tmp_path: Path) -> None:
     first.write_text(second.read_text())
     second.unlink()
     assert log.changed_commits() == [0, 1]
-
-
-def test_reading_on_is_the_same_as_reading_at_once(tmp_path: Path) -> None:
-    write(tmp_path, {"metaData": {"schemaString": SCHEMA}}, {"add": file("a")})
-    log = read(tmp_path)
-    write(tmp_path, {"remove": file("a")}, {"add": file("b")})
-    log.read_to(log.newest())
-    assert log.live == read(tmp_path).live
-    assert log.columns == {"a b": "col-1", "c": "c"}
-    assert log.known_paths() == {"a", "b"}
 
 
 def test_versions_to_restore_end_at_the_newest_change_of_schema(tmp_path: Path) -> None:
@@ -147,29 +105,6 @@ def test_versions_to_restore_end_at_the_newest_change_of_schema(tmp_path: Path) 
     assert restorable_versions(tmp_path, 5, time.time() + 2 * RESTORABLE_S) == [], (
         "a VACUUM may be about to delete their files"
     )
-
-
-def test_an_inline_vector_is_read(tmp_path: Path) -> None:
-    """The rows of the protocol's example; its text is of an older format that Delta does not write any more."""
-    body = struct.pack("<i", MAGIC) + BitMap64({3, 4, 7, 11, 18, 29}).serialize()
-    padded = body + bytes(-len(body) % 4)
-    text = base64.b85encode(padded).translate(bytes.maketrans(ASCII85, Z85)).decode()
-    assert deleted_rows(tmp_path, {"storageType": "i", "pathOrInlineDv": text}) == {3, 4, 7, 11, 18, 29}
-
-
-def test_a_vector_in_a_file_is_found_and_read(tmp_path: Path) -> None:
-    """Its name is the protocol's example; its rows lie behind the first vector of the file, beyond 32 bits, too."""
-    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4}
-    assert vector_file(vector) == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
-    rows = {0, 70_000, 2**33}
-    body = struct.pack("<i", MAGIC) + BitMap64(rows).serialize()
-    (tmp_path / "ab").mkdir()
-    (tmp_path / vector_file(vector)).write_bytes(b"\x01..." + struct.pack(">i", len(body)) + body + b"crc.")
-    assert deleted_rows(tmp_path, vector) == rows
-
-
-def test_no_vector_hides_nothing(tmp_path: Path) -> None:
-    assert deleted_rows(tmp_path, None) == set()
 
 
 @pytest.mark.parametrize(

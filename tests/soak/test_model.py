@@ -44,63 +44,6 @@ def commit(version: int, info: dict[str, Any]) -> Commit:
     return Commit(version, ({"commitInfo": info},), "")
 
 
-def test_each_operation_changes_what_it_names() -> None:
-    story = Story()
-    story.append(row(1), row(2), row(3), row(4, partition="b"))
-    story.do(Action.DELETE, where=Where(A, ids=(1, 4)))
-    assert set(story.values) == {2, 3, 4}, "4 is in another partition"
-    story.do(Action.UPDATE, where=Where(A, below="w"), assign={"value": "x"})
-    assert story.values == {2: "x", 3: "x", 4: "v"}
-    story.do(Action.MERGE, where=Where(A, ids=(2, 9)), rows=(row(2, "m"), row(9, "m"), row(5, "m")))
-    assert story.values == {2: "m", 3: "x", 4: "v", 5: "m"}, "9 is to update what is not there"
-    story.do(Action.OVERWRITE, where=Where(A), rows=(row(6),))
-    assert story.values == {4: "v", 6: "v"}
-    story.do(Action.RESTORE, target=1)
-    assert set(story.values) == {1, 2, 3, 4}
-    for action in (Action.OPTIMIZE, Action.VACUUM, Action.ADD_COLUMN):
-        story.do(action)
-    assert set(story.values) == {1, 2, 3, 4}
-    assert story.model.problems == []
-
-
-def test_rows_that_came_after_the_snapshot_survive() -> None:
-    """DELETE, overwrite and RESTORE leave alone what was appended between their snapshot and their commit."""
-    for action, fields in (
-        (Action.DELETE, {"where": Where(A)}),
-        (Action.OVERWRITE, {"where": Where(A)}),
-        (Action.RESTORE, {"target": 0}),
-    ):
-        story = Story()
-        story.append(row(1))
-        story.append(row(2))
-        story.do(action, read=1, **fields)
-        assert set(story.values) == {2}, action
-
-
-def test_the_logs_read_version_wins_over_the_planned_one() -> None:
-    story = Story()
-    story.append(row(1))
-    story.append(row(2))
-    story.operations["late"] = Operation("late", "t", Action.DELETE, 1, where=Where(A))
-    story.replay({"soak": "late", "readVersion": 2})
-    assert story.values == {}
-
-
-def test_rows_are_kept_at_every_version() -> None:
-    story = Story()
-    story.append(row(1))
-    story.do(Action.DELETE, where=Where(A))
-    assert [set(story.model.rows_at(version)) for version in range(3)] == [set(), {1}, set()]
-
-
-def test_our_own_commits_change_nothing() -> None:
-    story = Story()
-    story.append(row(1))
-    story.replay({"userMetadata": '{"lakewright":{"job":"j"}}'})
-    assert set(story.values) == {1}
-    assert story.model.problems == []
-
-
 def test_commits_that_no_one_made_or_that_come_twice_are_found() -> None:
     story = Story()
     story.replay({"userMetadata": "who?"})

@@ -1,12 +1,7 @@
 """What the benchmark of cells stands on: the curve, the layouts that are compared, every rule on a short stream."""
 
-from itertools import pairwise, product
-from xml.etree import ElementTree as ET
-
 import pytest
 
-from tests.bench.cells.hilbert import CHUNK, hilbert_index
-from tests.bench.cells.picture import draw
 from tests.bench.cells.playing import Case, Played, play
 from tests.bench.cells.policies import RULES
 from tests.bench.cells.reads import compare, evenly, optimized, queries
@@ -18,15 +13,6 @@ SHORT = Case("short", commits=80)
 @pytest.fixture(scope="module")
 def played() -> dict[str, Played]:
     return play(SHORT, RULES, points=4)
-
-
-@pytest.mark.parametrize(("columns", "chunks"), [(2, 1), (3, 1), (2, 2)])
-def test_the_curve_visits_each_position_once_and_moves_by_one(columns: int, chunks: int) -> None:
-    side = 1 << CHUNK * chunks
-    row = sorted(product(range(side), repeat=columns), key=lambda at: hilbert_index(at, chunks))
-    assert hilbert_index(row[0], chunks) == 0
-    assert hilbert_index(row[-1], chunks) == side**columns - 1
-    assert all(sum(abs(a - b) for a, b in zip(*step, strict=True)) == 1 for step in pairwise(row))
 
 
 def test_a_layout_compared_with_itself_reads_the_same_and_one_without_order_more() -> None:
@@ -56,10 +42,3 @@ def test_each_rule_writes_the_rows_that_the_stream_has(played: dict[str, Played]
 def test_each_rule_plays_a_stream_whose_writer_copies_files() -> None:
     found = play(Case("copied", commits=60, updated=3, is_copied=True), RULES, points=2)
     assert all(one.written_bytes > 60 * 64 * 1024 for one in found.values())
-
-
-def test_the_picture_is_drawn_of_all_rules(played: dict[str, Played]) -> None:
-    root = ET.fromstring(draw("short", played, SHORT.commits))  # noqa: S314 - of our own
-    texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
-    assert texts >= set(RULES)
-    assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == sum(len(one.runs) for one in played.values())

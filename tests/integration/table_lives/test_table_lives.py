@@ -106,21 +106,6 @@ def test_a_log_cleaned_up_behind_the_cursor_is_rebuilt_from_the_newer_checkpoint
     assert status["state"]["rebuilds"] == 1
 
 
-def test_a_hole_above_the_checkpoint_refuses_the_table_with_the_missing_version(
-    decider: LiveDecider, table: WrittenTable
-) -> None:
-    name = decider.register(table.path)
-    table.append(2)
-    (table.path / "_delta_log" / f"{12:020d}.json").rename(table.path / "kept")
-    decider.post("/v1/events", {"table": name, "version": 13})
-    decider.drain()
-    refusal = decider.get(f"/v1/tables/{name}")["refusal"]
-    assert (refusal["missing"], f"{12:020d}" in refusal["reason"]) == (False, True)
-    (table.path / "kept").rename(table.path / "_delta_log" / f"{12:020d}.json")
-    decider.sweep()
-    expect_exact(decider, name, table)
-
-
 def test_a_copy_of_a_table_is_a_table_of_its_own(decider: LiveDecider, table: WrittenTable) -> None:
     """As a deep clone is: it starts with all files at its first version, under an id and a place of its own."""
     name = decider.register(table.path)

@@ -8,19 +8,16 @@ import pytest
 
 from actor.engines import EngineSet
 from actor.job_run import JobRun
-from actor.ports import RewriteOutcome
 from actor.queue_executor import SyncQueueExecutor, connect
-from actor.run_span import end_rewrite
 from actor.slot_queue import HeldJob
 from actor.table_job_run import TableJobReport
-from shared import tracing
 from shared.errors import Difference, LeaseLost, RetryableError
 from shared.partition_refusals import FIRST_HOLD, NOTHING, PartitionRefusals
 from shared.queue import decode
 from shared.queue.model import JobId, StopReason
-from shared.tracing import Origin, SpanName
+from shared.tracing import Origin
 from tests.support.memory_engine import MemoryEngine
-from tests.support.recording_tracer import RecordedSpan, RecordingTracer
+from tests.support.recording_tracer import RecordingTracer
 from tests.support.worker_world import PAYLOAD, World
 
 
@@ -128,13 +125,6 @@ def test_a_refused_table_job_is_remembered_by_its_kind_each_time_for_longer_unti
     assert found.jobs == ()
 
 
-def test_a_table_job_under_properties_that_changed_satisfies_no_request() -> None:
-    world = world_of()
-    world.engine.configuration = {"lakewright.fan-in": "4"}
-    assert world.run()
-    assert (world.end()["verdict"], world.end()["seen"]) == ("done", -1)
-
-
 def test_an_engine_that_does_not_run_a_kind_never_gets_it() -> None:
     world = World()
     world.kind = KIND
@@ -208,14 +198,6 @@ def test_a_run_that_fails_ends_its_spans_as_failed(tracer: RecordingTracer) -> N
     assert (run.failure, rewrite.failure) == ("RetryableError", "rewrite_failed")
     assert run.origin == Origin()
     assert min(run.ended, rewrite.ended) >= 1
-
-
-def test_a_rewrite_that_committed_nothing_has_no_commit(tracer: RecordingTracer) -> None:
-    span = tracing.start(SpanName.REWRITE, Origin(), {})
-    end_rewrite(span, RewriteOutcome(None, (), 1, 1))
-    (only,) = tracer.spans
-    assert isinstance(only, RecordedSpan)
-    assert (only.attributes["lakewright.outcome"], only.ended) == ("nothing_committed", 1)
 
 
 def test_traces_that_cannot_be_read_stop_no_run() -> None:

@@ -1,11 +1,10 @@
 """An actor's connections to a primary that sentinels name, and what is logged of outages."""
 
 import pytest
-from redis import Redis
 from structlog.testing import capture_logs
 
 from actor.outage_log import OutageLog
-from actor.queue_executor import TIMEOUT_S, SyncSentinelPool, address, connect
+from actor.queue_executor import TIMEOUT_S, SyncSentinelPool, connect
 
 URL = "ann:p%40ss@one:1,two/lakewright/5?sentinel_password=other"
 
@@ -41,12 +40,6 @@ def test_the_scheme_says_whether_connections_are_encrypted(scheme: str, is_encry
     assert ("SSL" in pool.connection_class.__name__) == is_encrypted
     classes = [one.connection_pool.connection_class.__name__ for one in pool.sentinel_manager.sentinels]
     assert ["SSL" in name for name in classes] == [is_encrypted] * 2
-
-
-def test_messages_name_the_primary_and_its_sentinels() -> None:
-    assert (
-        address(Redis.from_pool(pool_of(f"redis+sentinel://{URL}"))) == "lakewright at the sentinels one:1, two:26379"
-    )
 
 
 @pytest.mark.parametrize("in_use", [True, False])

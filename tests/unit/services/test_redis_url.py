@@ -1,6 +1,5 @@
 """URLs and options that cannot be used stop every program with a sentence that shows no password."""
 
-import json
 import traceback
 
 import pytest
@@ -79,12 +78,3 @@ def test_what_cannot_be_used_is_refused_without_its_values(text: str) -> None:
         format_options({"LAKEWRIGHT_CATALOGS": text})
     assert "LAKEWRIGHT_CATALOGS" in str(refused.value)
     assert "s3cret" not in str(refused.value)
-
-
-def test_a_unity_catalog_is_made_for_each_of_its_type() -> None:
-    unity = {"type": "unity", "uri": "https://c/api", "token": "s3cret", "locations": "s3://lake"}
-    catalogs = {"prod": {}, "u": unity}
-    read = format_options({"LAKEWRIGHT_CATALOGS": json.dumps(catalogs)})
-    assert (sorted(read.catalogs), list(read.unity), list(read.iceberg_catalogs)) == (["prod", "u"], ["u"], ["prod"])
-    assert read.unity["u"].name == "u"
-    assert "s3cret" not in repr(read)

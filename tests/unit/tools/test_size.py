@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.support.run_seconds import FILE, VARIABLE, read_seconds
 from tests.tools.size import GENERATED, ROOT, figures, tracked
 
 FILES = {
@@ -33,19 +30,3 @@ def test_lines_words_and_files_are_counted_by_what_they_are(tmp_path: Path) -> N
 
 def test_pages_of_generated_tables_exist_and_are_tracked() -> None:
     assert set(GENERATED) <= set(tracked(ROOT))
-
-
-def test_a_run_leaves_its_seconds_where_it_was_asked_to(pytester: pytest.Pytester, monkeypatch) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv(VARIABLE, raising=False)
-    pytester.makepyfile(test_suite="def test_one():\n    pass\n")
-    pytester.runpytest_inprocess("-p", "tests.support.run_seconds").assert_outcomes(passed=1)
-    assert read_seconds(pytester.path) == ""
-    monkeypatch.setenv(VARIABLE, str(FILE))
-    pytester.runpytest_inprocess("-p", "tests.support.run_seconds").assert_outcomes(passed=1)
-    assert read_seconds(pytester.path).isdigit()
-
-
-def test_the_makefile_asks_whole_runs_alone() -> None:
-    recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert f"$(if $(ARGS),,{VARIABLE}={FILE}) $(PYTEST) -n 3" in recipe

@@ -62,10 +62,6 @@ def test_groups_are_written_side_by_side() -> None:
     assert paths(shop.run(groups)) == ["a", "b"]
 
 
-def test_without_groups_nothing_is_written() -> None:
-    assert Shop(threads=2).run([]) == WriteResult()
-
-
 def test_a_failure_does_not_interrupt_a_group_that_was_begun() -> None:
     shop, has_failed = Shop(threads=2), threading.Event()
     groups, write = shop.groups[:2], shop.table.write

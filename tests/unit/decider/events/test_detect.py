@@ -28,13 +28,6 @@ def s3(*records: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "event", ["ObjectCreated:Put", "ObjectCreated:CompleteMultipartUpload", "s3:ObjectCreated:Copy"]
-)
-def test_a_written_commit_file_is_a_hint_with_its_version(event: str) -> None:
-    assert parse_value(s3(record(event=event))).hints == (TableHint("s3://lake/t", version=7),)
-
-
-@pytest.mark.parametrize(
     ("key", "location"),
     [
         ("a+b/t/_delta_log/00000000000000000007.json", "s3://lake/a%20b/t"),
@@ -89,10 +82,6 @@ def test_a_bucket_can_stand_for_a_directory() -> None:
         s3(record("a+b/_delta_log/00000000000000000007.json")), bucket_locations={"lake": "file:///data"}
     )
     assert taken.hints == (TableHint("file:///data/a%20b", version=7),)
-
-
-def test_a_doubled_notification_is_one_hint() -> None:
-    assert parse_value(s3(record(), record())).hints == (TableHint("s3://lake/t", version=7),)
 
 
 def test_minio_is_recognised_before_s3_and_its_records_count() -> None:

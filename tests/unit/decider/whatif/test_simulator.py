@@ -76,24 +76,12 @@ def test_a_peer_never_loses_a_byte_and_leaves_fewer_files_than_nothing_does(name
     assert done.curve[-1].at_ms == 299 * 60_000
 
 
-def test_an_hourly_rule_looks_once_an_hour() -> None:
-    done = replay_peer(stream(301), POLICY, RULES["delta_optimize_hourly"])
-    assert done.scans <= 301 // 60 + 1
-
-
 def test_a_table_that_moves_between_decision_and_run_makes_a_scan_useless() -> None:
     files = tuple(DataFile(f"f{n}", MIB, WHOLE_TABLE) for n in range(8))
     gone = tuple(RemovedFile(file.path, None, MIB, WHOLE_TABLE) for file in files)
     history = CommitTrace((), (Commit(0, 0, "WRITE", files), Commit(1, 1, "DELETE", (), gone), Commit(2, 2, "WRITE")))
     assert replay_lakewright(history, POLICY, lag_commits=1).useless_scans == 1
     assert replay_lakewright(history, POLICY, lag_commits=0).files_at_end == 0
-
-
-def test_a_quiet_partition_is_settled_once_and_only_once() -> None:
-    made = [Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, WHOLE_TABLE),)) for n in range(3)]
-    other = [Commit(9 + n, (n + 1) * DAY_MS, "WRITE") for n in range(3)]
-    done = replay_lakewright(CommitTrace((), (*made, *other)), POLICY)
-    assert (done.files_at_end, done.bytes_rewritten) == (1, 3 * MIB)
 
 
 def test_time_goes_on_after_the_last_commit_and_settles_what_went_quiet() -> None:
@@ -122,15 +110,6 @@ def test_a_replay_touches_no_partition_that_the_decider_would_not() -> None:
     )
     assert everywhere < there < nowhere == 100
     assert replay_lakewright(history, replace(POLICY, enabled=False), tail_ms=DAY_MS).files_at_end == 100
-
-
-def test_full_rewrites_come_at_their_interval_and_not_without_a_commit() -> None:
-    policy = replace(POLICY, idle_compaction_after_s=None, full_rewrite_interval_s=3_600)
-    hourly = CommitTrace((), tuple(Commit(n, n * 1_800_000, "WRITE", (file(f"f{n}"),)) for n in range(5)))
-    assert replay_lakewright(hourly, replace(policy, full_rewrite_interval_s=None), tail_ms=DAY_MS).jobs == 0
-    done = replay_lakewright(hourly, policy, tail_ms=DAY_MS)
-    # A timer is set by the second file, fires at 1.5 h with three, is set again by the fourth, and fires at 2.5 h.
-    assert (done.jobs, done.bytes_rewritten, done.files_at_end) == (2, (3 + 5) * MIB, 1)
 
 
 def test_rewrites_after_a_number_of_commits_are_replayed() -> None:

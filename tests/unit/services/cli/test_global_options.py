@@ -2,10 +2,8 @@
 
 import json
 import tomllib
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -16,6 +14,7 @@ from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
 from services.cli.locations import is_location, location_of
 from services.cli.name_values import name_values
+from tests.tools.cli_page import commands
 
 STATUS = {"actors": [], "busy_slots": 0, "slots": 0, "unserved": []}
 
@@ -58,20 +57,12 @@ IMPERATIVES = {
 }  # fmt: skip
 
 
-def commands(command: Any, name: str = "lakewright") -> Iterator[tuple[str, Any]]:
-    yield name, command
-    if hasattr(command, "list_commands"):
-        context = typer.Context(command)
-        for child in command.list_commands(context):
-            yield from commands(command.get_command(context, child), f"{name} {child}")
-
-
 ALL = dict(commands(typer.main.get_command(app)))
 
 
 def test_every_command_is_covered() -> None:
     assert len(ALL) > 35
-    assert {"lakewright tables add", "lakewright tables optimizations", "lakewright doctor"} <= set(ALL)
+    assert {"tables add", "tables optimizations", "doctor"} <= set(ALL)
 
 
 @pytest.mark.parametrize("name", ALL)

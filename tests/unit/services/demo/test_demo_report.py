@@ -1,6 +1,5 @@
 """The demonstration says what it waits for and what it found, and leaves no process behind."""
 
-import io
 import signal
 import subprocess
 import sys
@@ -9,12 +8,11 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from rich.console import Console
 
 from services.demo import __main__ as demo
 from services.demo.commit_log import CommitLogSums
-from services.demo.demo_run import DemoRun, end_process, waiting_text
-from services.demo.report import figures, show
+from services.demo.demo_run import DemoRun, end_process
+from services.demo.report import figures
 from services.demo.row_checksum import Fingerprint
 from services.demo.view import DemoSnapshot
 from shared.policy.policy import Policy
@@ -22,18 +20,6 @@ from tests.support.time_limits import scaled
 
 AT_THE_END = DemoSnapshot({}, running=0, waiting=0, backlog=0, version=1, files_needed=9)
 RESULT = figures(CommitLogSums(), Policy(), AT_THE_END, Fingerprint(), Fingerprint())
-
-
-def test_titles_of_its_tables_are_never_broken() -> None:
-    output = io.StringIO()
-    show(Console(file=output, width=80), RESULT)
-    lines = [line.strip() for line in output.getvalue().splitlines()]
-    for title in ("The table, without and with Lakewright", "The funnel", "Bytes rewritten per byte ingested"):
-        assert title in lines
-
-
-def test_the_wait_shows_how_long_it_has_lasted() -> None:
-    assert "(12 s;" in waiting_text(12.3)
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
@@ -46,13 +32,6 @@ def test_it_says_that_its_folder_is_deleted_and_how_to_keep_it(
     printed = capsys.readouterr().out
     assert ("--keep DIR" in printed) is not is_kept
     assert "lakewright optimize LOCATION --dry-run" in printed
-
-
-def test_it_says_what_an_idle_compaction_will_still_merge() -> None:
-    output = io.StringIO()
-    for files, lines in ((9, 0), (31, 1)):
-        show(Console(file=output, width=80), {**RESULT, "files_after": files})
-        assert output.getvalue().count("9 files would do") == lines
 
 
 def test_the_page_stays_until_it_is_ended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

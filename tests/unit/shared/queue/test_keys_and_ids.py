@@ -24,55 +24,26 @@ def test_an_id_is_readable_and_the_same_for_ever() -> None:
     assert job_id(JobKey("sales-1f2e", '{"day":"2026-01-01"}', "compact")) == "sales-1f2e.376394dcada8a309.compact"
 
 
+NO_KEYS = {"prefix", "of_tables", "whole", "group_of", "in_group", "all_keys", "all_flows", "leaf_node"}
+OF_DECIDERS = {"owned_queue_limits", "administered", "policy_defaults", "history", "newest_sample", "history_lease"}
+
+
+def built(name: str, queue: str) -> str:
+    """Return what a function of the keys makes of a queue and arguments of its types."""
+    build = getattr(keys, name)
+    kinds = list(build.__annotations__.values())[1:-1]
+    return str(build(queue, *({Band: Band.HIGH, Scope: Scope.TABLE, int: 1}.get(kind, "x") for kind in kinds)))
+
+
 def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
-    made = [
-        keys.config("q"),
-        keys.job("q", JobId("x")),
-        keys.all_flows("q"),
-        keys.flow("q", Band.LOW, "tenant", "table"),
-        keys.ready("q", keys.ROOT),
-        keys.idle("q", keys.leaf_node(Band.HIGH, "tenant")),
-        keys.held("q", keys.leaf_node(Band.HIGH, "tenant")),
-        keys.virtual_times("q"),
-        keys.queued("q"),
-        keys.aside("q"),
-        keys.aside_jobs("q", "delta/compact"),
-        keys.aside_flow("q", Band.LOW, "tenant", "table"),
-        keys.aside_children("q", keys.leaf_node(Band.HIGH, "tenant")),
-        keys.leases("q"),
-        keys.delayed("q"),
-        keys.quarantined("q"),
-        keys.in_flight("q"),
-        keys.throttled("q", Scope.TABLE, "t"),
-        keys.reply("q", "worker", "nonce"),
-        keys.table_state("q", "t"),
-        keys.partitions("q", "t"),
-        keys.ledger("q", "t"),
-        keys.counters("q"),
-        keys.counters("q", "t"),
-        keys.timers("q", "t"),
-        keys.measures("q", "t"),
-        keys.refusals("q", "t"),
-        keys.refusing_tables("q"),
-        keys.work_windows("q"),
-        keys.budgets("q"),
-        keys.spent("q"),
-        keys.budget_waits("q"),
-        keys.rates("q", "t"),
-        keys.due_tables("q"),
-        keys.changed_tables("q"),
-        keys.staged_partitions("q", "n"),
-        keys.staged_timers("q", "n"),
-        keys.archive_progress("q"),
-        keys.archived_up_to("q"),
-        keys.runs("q"),
-        keys.events("q"),
-        keys.actors("q"),
-        keys.actor("q", "a"),
-        keys.drain("q", "a"),
-    ]
-    assert all(key.startswith("{lw:q}:") for key in made)
-    assert len(set(made)) == len(made)
+    of_queues = {
+        name
+        for name, build in vars(keys).items()
+        if isfunction(build) and "queue" in signature(build).parameters and build.__annotations__["return"] is str
+    }
+    made = {name: built(name, "q/etl") for name in of_queues - NO_KEYS}
+    assert len(set(made.values())) == len(made) > 40
+    assert {name for name, key in made.items() if not key.startswith("{lw:q}:")} == OF_DECIDERS
 
 
 def test_a_group_has_jobs_of_its_own_and_shares_what_is_known_of_tables() -> None:
@@ -108,54 +79,11 @@ def test_the_jobs_of_groups_are_added_up() -> None:
     assert sum_of_depths(depths[1:]) == depths[1]
 
 
-def test_lua_and_python_spell_the_same_keys() -> None:
-    """Both files are read for their literals; a key that only one of them knows is a mistake."""
-    lua = set(re.findall(r"[PS] \.\. '([^']+)'", source("include/keys"))) - {"g:"} | {"count"}
-    python = {
-        keys.config("q"),
-        keys.virtual_times("q"),
-        keys.queued("q"),
-        keys.leases("q"),
-        keys.delayed("q"),
-        keys.quarantined("q"),
-        keys.in_flight("q"),
-        keys.runs("q"),
-        keys.events("q"),
-        keys.counters("q"),
-        keys.job("q", JobId("")),
-        keys.ready("q", ""),
-        keys.idle("q", ""),
-        keys.held("q", ""),
-        keys.table_state("q", ""),
-        keys.partitions("q", ""),
-        keys.ledger("q", ""),
-        keys.timers("q", ""),
-        keys.measures("q", ""),
-        keys.refusals("q", ""),
-        keys.refusing_tables("q"),
-        keys.work_windows("q"),
-        keys.budgets("q"),
-        keys.spent("q"),
-        keys.budget_waits("q"),
-        keys.rates("q", ""),
-        keys.due_tables("q"),
-        keys.changed_tables("q"),
-        keys.groups("q"),
-        keys.staged_partitions("q", ""),
-        keys.staged_timers("q", ""),
-        keys.aside("q"),
-        keys.aside_jobs("q", ""),
-        keys.aside_children("q", ""),
-        "{lw:q}:y:",
-        "{lw:q}:f:",
-        "{lw:q}:p:",
-        "{lw:q}:w:",
-    }
-    assert {"{lw:q}:" + name for name in lua} == python
-
-
 def test_lua_and_python_call_the_same_key_by_the_same_name() -> None:
-    """`QUARANTINED` and `table_state_key(...)` in Lua are `keys.quarantined` and `keys.table_state` in Python."""
+    """`QUARANTINED` and `table_state_key(...)` in Lua are `keys.quarantined` and `keys.table_state` in Python.
+
+    Both files are read for their literals; a key that only Lua knows is a mistake.
+    """
     text = source("include/keys")
     constants = {
         name: literal
@@ -168,11 +96,10 @@ def test_lua_and_python_call_the_same_key_by_the_same_name() -> None:
     functions["counters"] = "count"
     assert len(constants) == 19
     assert len(functions) == len(re.findall(r"^local function \w+_key\(", text, re.MULTILINE))
-    for name, literal in (constants | functions).items():
-        build = getattr(keys, name.lower())
-        kinds = list(build.__annotations__.values())[1:-1]
-        arguments = [{Band: Band.HIGH, Scope: Scope.TABLE}.get(kind, "x") for kind in kinds]
-        assert build("q", *arguments).startswith("{lw:q}:" + literal), name
+    named = constants | functions
+    assert {*re.findall(r"[PS] \.\. '([^']+)'", text), "count"} == {"g:", *named.values()}
+    for name, literal in named.items():
+        assert built(name.lower(), "q").startswith("{lw:q}:" + literal), name
 
 
 def test_a_key_that_scan_returns_is_read_as_it_was_made() -> None:

@@ -25,10 +25,6 @@ def of_sample(status: int, name: str) -> LakewrightError:
     return failed(status, json.dumps(sample(name)).encode())
 
 
-def test_a_success_is_an_object() -> None:
-    assert decode_answer(UnityAnswer(200, json.dumps(sample("table")).encode()), DOING) == sample("table")
-
-
 @pytest.mark.parametrize("body", [b"<html>sign in</html>", b"", b"[]", b"null", b"\xff", b"[" * 100_000])
 def test_a_success_that_is_no_object_is_an_error_of_the_address(body: bytes) -> None:
     problem = failed(200, body)

@@ -102,23 +102,6 @@ def test_a_group_that_others_took_is_not_part_of_the_next_attempt(world: World, 
     assert [body["path"] for body in world.table.bodies("remove", after=1)] == ["c"]
 
 
-def test_a_group_that_others_take_after_the_attempt_began_is_refused_by_delta(world: World) -> None:
-    attempt = world.begin()
-    world.table.commit(remove("a"))
-    with pytest.raises(JavaError) as caught:
-        world.target.commit(attempt)
-    assert world.target.failures.verdict(caught.value) is Verdict.TAKEN
-    assert world.target.find(attempt) is None
-
-
-def test_appends_and_foreign_properties_do_not_get_in_the_way(world: World) -> None:
-    attempt = world.begin()
-    world.table.commit(add("e"))
-    assert world.target.commit(attempt) == 2
-    world.table.commit({"metaData": METADATA | {"configuration": {"owner": "x"}}})
-    assert world.begin().groups == ()
-
-
 def test_a_change_of_the_layout_refuses_the_files(world: World) -> None:
     world.table.commit({"metaData": METADATA | {"partitionColumns": []}})
     with pytest.raises(Conflict) as caught:

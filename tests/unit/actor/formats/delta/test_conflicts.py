@@ -1,11 +1,9 @@
 """What is Delta's own in judging failures: names of conflicts, and what a refused commit becomes."""
 
-import pytest
-
 from actor.formats.delta.conflicts import classify, conflict_kind, refused, translate
 from actor.jvm.errors import first_line, jvm_class_names
 from actor.rewrite.model import NotAsked, Verdict
-from shared.errors import Conflict, RefusedFiles, RetryableError, Unsupported
+from shared.errors import Conflict, RefusedFiles, RetryableError
 from tests.support.java_errors import JavaError
 
 
@@ -24,11 +22,6 @@ def test_an_error_of_python_is_judged_by_its_own_classes_too() -> None:
     assert classify(TimeoutError("no answer")) is Verdict.UNKNOWN
 
 
-def test_a_commit_that_others_were_always_faster_than_may_be_tried_again() -> None:
-    assert classify(JavaError("DeltaIllegalStateException", message="[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] x")) == "busy"
-    assert classify(JavaError("DeltaIllegalStateException", message="[DELTA_SOMETHING_ELSE] x")) is Verdict.UNKNOWN
-
-
 def test_a_refusal_is_a_conflict_with_deltas_name_for_it() -> None:
     busy = JavaError("DeltaIllegalStateException", message="[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] x")
     for error, kind in ((JavaError("ConcurrentAppendException"), "ConcurrentAppendException"), (busy, Verdict.BUSY)):
@@ -45,24 +38,11 @@ def test_a_commit_that_was_not_asked_for_is_no_conflict_and_says_that_nothing_wa
     assert str(problem) == "committing to t: IOException: the store is away; nothing was committed"
 
 
-@pytest.mark.parametrize("name", ["DeltaUnsupportedTableFeatureException", "InvalidProtocolVersionException"])
-def test_a_protocol_that_delta_does_not_know_is_unsupported(name: str) -> None:
-    problem = translate(JavaError("Py4JJavaError", name), "reading t")
-    assert type(problem) is Unsupported
-    assert problem.field == "protocol"
-
-
 def test_pages_that_spark_does_not_read_are_refused_and_not_tried_again() -> None:
     error = JavaError("SparkException", "SparkUnsupportedOperationException", message="Unsupported encoding: RLE_X")
     problem = translate(error, "writing t", so="the table is unchanged")
     assert isinstance(problem, RefusedFiles)
     assert "the table is unchanged; Spark does not read this encoding" in str(problem)
-
-
-def test_any_other_failure_may_be_tried_again_and_says_what_follows() -> None:
-    problem = translate(JavaError("SparkException", message="lost task"), "writing t", so="the table is unchanged")
-    assert type(problem) is RetryableError
-    assert str(problem) == "writing t: SparkException: lost task; the table is unchanged"
 
 
 def test_the_first_line_names_the_outermost_and_the_innermost_cause_and_is_short() -> None:

@@ -213,10 +213,6 @@ def test_rows_are_hidden_by_position_only_in_files_cut_as_a_writer_cuts_them(mod
     assert reason_to_encode(off, LIMITS) is None
 
 
-def test_the_default_bounds_are_those_that_were_measured() -> None:
-    assert (CopyLimits().min_row_group_bytes, CopyLimits().min_column_chunk_bytes) == (4 * MIB, 128 * KIB)
-
-
 def test_small_row_groups_are_copied_below_the_full_size_alone() -> None:
     assert reason_to_encode(replace(with_all(dictionary_bytes=MIB)(CANDIDATE), bytes=90 * MIB), LIMITS) is None
     small = with_all(row_groups=100)(CANDIDATE)

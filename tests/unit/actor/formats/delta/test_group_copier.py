@@ -98,13 +98,6 @@ def test_an_output_without_tags_has_none_and_files_without_rows_have_no_codec() 
     assert output.file.path.endswith("part.c000.parquet")
 
 
-def test_a_written_group_says_that_it_was_copied() -> None:
-    bench = Bench()
-    written = bench.written(CopyRule(limits=ANY_SIZE))
-    assert (written.rows, written.encoded_because, len(written.outputs)) == (20, None, 1)
-    assert bench.table.outputs_asked_for == []
-
-
 def test_a_copy_whose_rows_differ_is_deleted() -> None:
     bench = Bench({"rows": 19})
     with pytest.raises(Corrupt, match="20 rows in by the log statistics, 19 rows out"):

@@ -73,11 +73,6 @@ def test_a_version_before_the_one_that_was_seen_is_not_judged() -> None:
     assert still_live(table.log(), [live_group(table, "a")], at_version=0) == {}
 
 
-def test_no_group_needs_no_commits() -> None:
-    table = FakeTable(vanished={0})
-    assert still_live(table.log(), [], at_version=5) == {}
-
-
 @pytest.mark.parametrize("digest", [None, "another commit's"])
 def test_a_group_whose_commit_was_undone_since_is_not_judged(digest: str | None) -> None:
     table = table_of("a", "b")
@@ -121,12 +116,6 @@ def test_a_group_is_found_in_a_snapshot_only_with_all_of_its_files_under_their_d
     again = group_of(table, "b", "a")
     (live,) = find_live(log, log.snapshot(), [again], COLUMNS)
     assert [logged.file.path for logged in live.inputs] == ["b", "a"], "in the group's order"
-
-
-def test_nothing_to_look_up_costs_no_listing() -> None:
-    table = table_of("a")
-    assert find_live(table.log(), table.at(0), [], COLUMNS) == []
-    assert table.listings == 0
 
 
 def known(*groups: LiveGroup) -> list[tuple[object, LiveGroup | None]]:

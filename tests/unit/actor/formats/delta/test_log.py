@@ -40,23 +40,6 @@ def test_an_origin_is_found_by_job_and_token_above_the_version_since() -> None:
     assert log.find_commit(CommitOrigin("i", 2), since_version=0) == 3
 
 
-def test_each_job_of_a_shared_commit_finds_it_by_its_own_token() -> None:
-    table = FakeTable()
-    mark = {"job": "j", "token": 7, "others": [["i", 8], ["h", 9]]}
-    table.commit(add("a"))
-    table.commit({"commitInfo": {"userMetadata": json.dumps({"lakewright": mark})}})
-    found = [table.log().find_commit(CommitOrigin(*one), since_version=0) for one in (("j", 7), ("i", 8), ("h", 9))]
-    assert found == [1, 1, 1]
-    assert table.log().find_commit(CommitOrigin("i", 7), since_version=0) is None
-
-
-def test_the_newest_version_is_searched_and_commits_that_are_cleaned_up_are_passed_over() -> None:
-    table = FakeTable(vanished={1})
-    for actions in ([add("a")], [ours("j", 1)], [], [ours("j", 1)]):
-        table.commit(*actions)
-    assert table.log().find_commit(CommitOrigin("j", 1), since_version=0) == 3
-
-
 def test_a_commit_that_cannot_be_read_is_no_answer() -> None:
     table = FakeTable(unreadable=JavaError("IOException"))
     table.commit(add("a"))
@@ -100,18 +83,6 @@ def test_a_commit_stands_only_with_its_own_digest() -> None:
     assert not log.has_commit(0, None), "nothing was read, and nothing is there: that is no match"
 
 
-def test_a_checksum_is_written_only_where_the_commit_before_has_one() -> None:
-    for has_checksums in (True, False):
-        table = FakeTable(has_checksums=has_checksums)
-        table.commit(add("a"))
-        seen: list[dict[str, str]] = []
-        table.others = lambda table=table, seen=seen: seen.append(dict(table.conf))
-        log = table.log()
-        log.commit(log.transaction(), [], {})
-        assert [set(conf.values()) for conf in seen] == [set() if has_checksums else {"false"}]
-        assert table.conf == {}, "the session is given back as it was"
-
-
 def test_a_checksum_that_was_carried_is_derived_further_and_not_written() -> None:
     table, snapshots = FakeTable(has_checksums=False), SnapshotCache()
     table.commit(add("a"))
@@ -125,31 +96,6 @@ def test_a_checksum_that_was_carried_is_derived_further_and_not_written() -> Non
         "spark.databricks.delta.writeChecksumFile.enabled": "false",
         "spark.databricks.delta.allFilesInCrc.enabled": "false",
     }
-
-
-def test_a_commit_at_the_interval_has_a_checkpoint_and_others_have_none() -> None:
-    table = FakeTable(checkpoint_interval=3)
-    table.commit(add("a"))
-    log = table.log()
-    for _ in range(7):
-        log.commit(log.transaction(), [], {})
-    assert [version for version, _ in table.checkpoints] == [3, 6]
-    assert table.conf == {}, "the session is given back as it was"
-
-
-@pytest.mark.parametrize(
-    ("recorded", "written"),
-    [pytest.param(2, [6], id="within the interval"), pytest.param(1_000, [3, 6], id="of a table that was here before")],
-)
-def test_no_checkpoint_is_written_where_another_engine_wrote_one_within_the_interval(
-    recorded: int, written: list[int]
-) -> None:
-    table = FakeTable(checkpoint_interval=3, foreign_checkpoints=[recorded])
-    table.commit(add("a"))
-    log = table.log()
-    for _ in range(7):
-        log.commit(log.transaction(), [], {})
-    assert [version for version, _ in table.checkpoints] == written
 
 
 @pytest.mark.parametrize(("files", "has_checksums"), [(1, True), (1, False), (MAX_INTERPRETED_FILES + 1, True)])
@@ -205,17 +151,6 @@ def test_a_replay_that_fails_leaves_the_checkpoint_to_the_job() -> None:
         log.checkpoint(log.snapshot())
     assert [line["event"] for line in logs] == ["checkpoint_by_job"]
     assert [version for version, conf in table.checkpoints if "here" not in conf] == [0]
-
-
-def test_a_small_log_lists_its_files_without_a_job() -> None:
-    table = FakeTable(is_small=True)
-    table.commit(add("a"), add("b"))
-    log = table.log()
-    found = log.few_files(log.snapshot(), 2)
-    assert found is not None
-    assert [one["path"] for one in json.loads(found)] == ["a", "b"]
-    assert log.few_files(log.snapshot(), 1) is None
-    assert table.listings == 0
 
 
 def test_a_checkpoint_that_fails_does_not_hide_the_commit() -> None:

@@ -53,29 +53,12 @@ def ends(outcome: RewriteOutcome) -> list[GroupStatus]:
     return [group.status for group in outcome.groups]
 
 
-def test_exactly_the_planned_files_are_replaced(world: World) -> None:
-    outcome = world.rewrite()
-    assert (outcome.version, ends(outcome)) == (1, [LANDED] * 3)
-    assert world.table.live() == {"x", "out-0", "out-1", "out-2"}
-    assert [group.rows for group in outcome.groups] == [20] * 3
-
-
 def test_rows_that_differ_in_one_group_stop_all_of_them(world: World) -> None:
     world.table.rows["c"] = 9
     with pytest.raises(Corrupt):
         world.rewrite()
     assert world.table.version == 0
     assert sorted(world.table.deleted) == ["out-0", "out-1"]
-
-
-def test_a_file_that_vanished_with_its_group_is_no_failure(world: World) -> None:
-    class Taken(dict[str, Exception]):
-        def __getitem__(self, path: str) -> Exception:
-            world.table.commit(remove("c"))
-            return JavaError("FileNotFoundException")
-
-    world.table.fails_writing = Taken(c=JavaError("never"))
-    assert ends(world.rewrite()) == [LANDED, STALE, SKIPPED]
 
 
 @pytest.mark.parametrize("text", ["Connection reset", "No space left on device"])

@@ -30,17 +30,6 @@ def table(tmp_path: Path) -> LocalTable:
     return rewritten_long_ago(tmp_path / "t")
 
 
-def test_what_no_version_inside_the_retention_needs_goes_and_the_end_is_committed(table: LocalTable) -> None:
-    done = run_locally(table)
-    assert (done.is_complete, done.commits, done.version) == (True, (13,), 12)
-    assert done.figures["files_deleted"] == 10
-    assert done.figures["bytes_freed"] > 0
-    assert len(data_files(table.path)) == 2
-    assert DeltaTable(table.path, version=11).to_pyarrow_table().num_rows == 11
-    again = run_locally(table)
-    assert (again.figures["files_planned"], again.commits) == (0, (14,))
-
-
 def test_a_requested_run_that_finds_nothing_commits_nothing(table: LocalTable) -> None:
     run_locally(table)
     asked = VacuumOptions(with_orphans=True, requested_ms=now_ms())

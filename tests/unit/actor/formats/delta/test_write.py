@@ -139,14 +139,6 @@ def _cannot_count(*_: object) -> int:
     raise JavaError("SparkException")
 
 
-def test_an_output_changes_no_data_and_keeps_the_inputs_spelling_of_the_partition() -> None:
-    table = table_of(add("x", p="Zürich"))
-    (output,) = write(table, live_group(table, "x")).outputs
-    body = json.loads(output.json)
-    assert body["dataChange"] is False
-    assert body["partitionValues"] == {"p": "Zürich"}
-
-
 def test_a_group_becomes_one_file() -> None:
     table = table_of(add("x"), add("y"))
     write(table, live_group(table, "x", "y"))

@@ -183,30 +183,6 @@ def test_a_revision_whose_rules_are_not_known_is_refused() -> None:
     assert (refused.value.reason, made.calls) == (RefusalReason.INDEX, [])
 
 
-def test_a_second_job_finds_nothing() -> None:
-    made = index()
-    run(made)
-    done = run(made)
-    assert (done.commits, done.is_complete) == ((), True)
-    assert done.reason == "nothing in the index is eligible for a rewrite"
-
-
-def test_what_others_append_meanwhile_is_optimized_by_the_next_iteration() -> None:
-    made = index()
-    left = [3]
-
-    def append() -> None:
-        if left[0]:
-            left[0] -= 1
-            made.tree.append(made.tree.new_rows(40))
-
-    made.after = append
-    done = run(made)
-    assert done.is_complete
-    assert sum(len(rows) for rows in made.tree.rows.values()) == 10 * 60 + 3 * 40
-    assert not eligible_groups(made.tree.read().of_revision(1), SPACE)
-
-
 def test_files_that_others_took_are_chosen_again_and_never_written_from_an_old_list() -> None:
     made = index()
     left = [MAX_CONFLICTS - 1]

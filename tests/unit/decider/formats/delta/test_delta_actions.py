@@ -271,11 +271,6 @@ def test_damage_is_reported_with_its_place(
     assert len(message) < 500
 
 
-def test_bytes_that_are_not_utf8_are_damage() -> None:
-    with pytest.raises(Corrupt, match="UTF-8"):
-        decode_commit(b'{"add":"\xff"}', LOG, PLAIN)
-
-
 @pytest.mark.parametrize(
     ("action", "problem"),
     [

@@ -61,19 +61,6 @@ def changes(reader: TableReader, since: Snapshot) -> list[Commit]:
     return run(found())
 
 
-def test_a_table_is_read_by_its_name(lake: NamedLake) -> None:
-    reader = lake.reader()
-    assert reader.location == PLACE
-    before = run(reader.snapshot())
-    assert (before.version, len(before.files)) == (1, 2)
-    lake.write("a", 2)
-    (commit,) = changes(reader, before)
-    assert (commit.version, len(commit.added)) == (2, 1)
-    assert run(reader.end_of_history(Position(2))).is_end
-    assert run(reader.live_files(before.position)).totals[0] == 2
-    assert run(lake.format.rewrites(PLACE).page(limit=1)).events == ()
-
-
 def test_each_refresh_costs_one_request_to_the_catalog(lake: NamedLake) -> None:
     reader = lake.reader()
     before = run(reader.snapshot())
@@ -115,16 +102,6 @@ def test_a_reader_that_has_read_nothing_yet_takes_no_commits_after_one_of_anothe
     assert len(changes(lake.reader(), before)) == 1
 
 
-def test_a_table_that_was_dropped_is_missing(lake: NamedLake) -> None:
-    reader = lake.reader()
-    before = run(reader.snapshot())
-    lake.server.tables.clear()
-    with pytest.raises(NoTable, match="TABLE_NOT_FOUND"):
-        changes(reader, before)
-    with pytest.raises(NoTable):
-        run(reader.live_files())
-
-
 def test_a_table_whose_files_are_gone_is_missing(lake: NamedLake) -> None:
     lake.lead("none")
     with pytest.raises(NoTable):
@@ -157,13 +134,6 @@ def test_a_table_below_a_root_of_paths_is_known_by_its_path(tmp_path: Path) -> N
     lake.lead("a")
     with pytest.raises(Unsupported, match="LAKEWRIGHT_ROOTS"):
         run(lake.reader().snapshot())
-
-
-def test_events_of_the_store_lead_to_the_table_that_lies_there(lake: NamedLake) -> None:
-    place = (lake.folder / "a").as_uri()
-    assert lake.access.folders.tables(place) == ()
-    run(lake.reader().snapshot())
-    assert lake.access.folders.tables(place) == (PLACE,)
 
 
 def test_a_catalog_that_is_not_configured_is_named(lake: NamedLake) -> None:

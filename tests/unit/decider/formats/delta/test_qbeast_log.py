@@ -17,8 +17,6 @@ from shared.formats.qbeast.files import FileClass
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import progress_of
 from shared.formats.qbeast.metrics import measure
-from shared.formats.qbeast.status import index_status
-from shared.index.status import IndexQuery
 from shared.table import Position, Snapshot
 
 LOG = Path(__file__).parents[4] / "data" / "qbeast"
@@ -71,14 +69,3 @@ def test_files_of_other_writers_and_of_a_delete_are_not_indexed() -> None:
     assert classes(5)[FileClass.UNINDEXED] == 1
     assert classes(7)[FileClass.UNINDEXED] == 1, "merged, with blocks, under revision 0"
     assert classes(8)[FileClass.UNINDEXED] > 1, "a DELETE writes files without tags"
-
-
-def test_plain_rewrites_of_the_table_are_refused_and_its_index_is_shown() -> None:
-    found = snapshot(4)
-    assert found.refusal is not None
-    assert found.refusal.code == "qbeast"
-    status = index_status(found, IndexQuery())
-    assert status is not None
-    assert status.refusal is None
-    assert status.rewrites.next is not None
-    assert set(status.rewrites.next.paths) <= {file.path for file in found.files}

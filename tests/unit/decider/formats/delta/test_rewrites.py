@@ -186,13 +186,6 @@ def test_a_large_commit_of_ours_is_read_whole(log: Log) -> None:
     assert log.one().inputs.num_files == 1_000
 
 
-@pytest.mark.parametrize("hint", ["", "null", "[]", '{"version": "x"}', '{"version": 900}', "{"])
-def test_a_bad_checkpoint_hint_costs_a_listing_and_nothing_else(log: Log, hint: str) -> None:
-    log.ours()
-    (log.directory / "_last_checkpoint").write_text(hint)
-    assert log.one().version == 0
-
-
 def test_history_ends_where_retention_cut_the_log(log: Log) -> None:
     for _ in range(5):
         log.ours()

@@ -28,11 +28,6 @@ def entry(name: str, changed_ms: int = NOW_MS) -> dict[str, SavedEntry]:
     return {f"table/{name}": SavedEntry(changed_ms, {"id": name, "name": name})}
 
 
-def test_what_is_saved_is_there_for_the_next_process(tmp_path: Path) -> None:
-    save(tmp_path / "new" / "folder", entry("a"))
-    assert save(tmp_path / "new" / "folder", entry("b")).entries == entry("a") | entry("b")
-
-
 def test_a_change_that_is_saved_already_writes_nothing(tmp_path: Path) -> None:
     save(tmp_path, entry("a"))
     assert save(tmp_path, entry("a", NOW_MS - 1)).generation == 1

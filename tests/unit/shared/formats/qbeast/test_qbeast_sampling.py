@@ -86,15 +86,6 @@ def test_what_a_run_writes_never_joins_its_list() -> None:
     assert select_sampling([LOW, output], revision(10**6), 0.15, 10**6, Worklist()) == (output,)
 
 
-def test_where_others_append_the_list_is_made_again_once_and_the_next_time_the_run_ends() -> None:
-    worklist, size = Worklist(), 10**6
-    assert select_sampling([OFFSET, LOW], revision(size), 0.15, size, worklist) == (OFFSET,)
-    first, second = file("first", block("", 0.1, 0.14)), file("second", block("", 0.1, 0.13))
-    assert select_sampling([OFFSET, LOW, first], revision(size), 0.15, size, worklist) == (OFFSET,)
-    assert select_sampling([OFFSET, LOW, first, second], revision(size), 0.15, size, worklist) == ()
-    assert select_sampling([OFFSET, LOW, first, second], revision(size), 0.15, size, Worklist()) == (OFFSET,)
-
-
 def test_a_new_cube_is_no_append_of_others() -> None:
     worklist, size = Worklist(), 10**6
     select_sampling([OFFSET, LOW], revision(size), 0.15, size, worklist)
