@@ -78,10 +78,11 @@ class MetricsSnapshot:
 
 
 class Metrics:
-    """The counters of one process."""
+    """The counters of one process; `events_received`: events of all results."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
+        self.events_received = 0
         self._hints = Counter("lakewright_events", "Events by result.", ["result"], registry=self._registry)
         self._refreshes = Counter(
             "lakewright_table_refreshes",
@@ -111,6 +112,7 @@ class Metrics:
 
     def count_hints(self, accepted: int, ignored: Mapping[str, int]) -> None:
         """Count the events of one delivery by result; reasons are never text of the sender."""
+        self.events_received += accepted + sum(ignored.values())
         self._hints.labels("accepted").inc(accepted)
         for reason, count in ignored.items():
             self._hints.labels(reason).inc(count)

@@ -25,18 +25,24 @@ class HistorySampler:
         index: TableIndex,
         admin: QueueAdmin,
         counters: CounterReader,
+        *,
+        events_received: Callable[[], int],
         now_ms: Callable[[], int],
     ) -> None:
+        """`events_received`: how many this process has received; those since its last pass are lost when it ends."""
         self.schedule = Schedule(EVERY_S, "history_sample_failed")
         self._history = history
         self._index = index
         self._admin = admin
         self._counters = counters
+        self._events_received = events_received
+        self._events_counted = 0
         self._now_ms = now_ms
         self._minute = -1
 
     async def run_once(self) -> FleetSample | None:
         """Keep a sample of this minute; None where there is one, another decider takes them, or figures are read."""
+        await self._count_events()
         at_ms = self._now_ms()
         if at_ms // SampleStep.MINUTE == self._minute or not await self._history.acquire():
             return None
@@ -54,6 +60,7 @@ class HistorySampler:
             waiting=depth.depth[JobState.QUEUED] + depth.depth[JobState.DELAYED],
             running=depth.depth[JobState.LEASED],
             oldest_wait_s=depth.oldest_wait_ms // 1000,
+            events_received=counted.get(CommitCounter.EVENTS_RECEIVED, 0),
             commits=counted.get(CommitCounter.COMMITS, 0),
             rewrites=counted.get(RunCounter.REWRITES, 0),
             jobs_failed=counted.get(RunCounter.JOBS_FAILED, 0),
@@ -67,3 +74,10 @@ class HistorySampler:
         await self._history.record(sample)
         self._minute = at_ms // SampleStep.MINUTE
         return sample
+
+    async def _count_events(self) -> None:
+        """Each decider adds its own, whichever takes the samples."""
+        received = self._events_received()
+        if received > self._events_counted:
+            await self._history.count_events(received - self._events_counted)
+            self._events_counted = received

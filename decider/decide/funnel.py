@@ -15,8 +15,9 @@ from shared.run_counters import RunCounter, runs_of_kind
 
 
 class CommitCounter(StrEnum):
-    """Counters of commits as they are read, beside the stages of the decisions that they lead to."""
+    """Counters of events and of commits as they are read, beside the stages of the decisions that they lead to."""
 
+    EVENTS_RECEIVED = "events_received"
     COMMITS = "commits"
     OWN_COMMITS = "own_commits"
     FILES_ADDED = "files_added"

@@ -32,6 +32,8 @@ describe('history', () => {
   test('shows the growth per hour, and none where a counter began again', () => {
     expect(perHour([at(0, 10), at(30, 20), at(30, 25), at(45, 5)], 'bytes_added')).toEqual([null, 20, null, null]);
     expect(perHour([], 'bytes_added')).toEqual([]);
+    const used = [0, 0.5].map((core_s, hour) => ({ at: new Date(3_600_000 * hour).toISOString(), core_s }));
+    expect(perHour(used, 'core_s')).toEqual([null, 0.5]);
   });
 
   test('of a day counts up to now, not to the last sample', () => {

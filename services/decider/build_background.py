@@ -57,7 +57,11 @@ def build_background(settings: DeciderSettings, services: Services) -> Mapping[s
             queue.streams, queue.runs, tables.advice, tables.registry, refresh_queue, now_ms
         ),
         "timers": TimerRunner(queue.executor, tables.registry, requests.tracker, now_ms),
-        "history": HistorySampler(queue.history, tables.index, admin, queue.counters, now_ms),
+        "history": HistorySampler(
+            *(queue.history, tables.index, admin, queue.counters),
+            events_received=lambda: services.operations.metrics.events_received,
+            now_ms=now_ms,
+        ),
         **_of_groups(queue),
         "aof_rewrite": AofRewrite(admin),
         "library_cleanup": LibraryCleanup(admin),

@@ -108,7 +108,8 @@ def test_a_thousand_tables_wait_until_they_are_resumed_and_their_end_is_foreseen
     queue, now_ms = decider.services.queue, decider.services.operations.now_ms()
     decider.run(queue.executor.redis.delete(keys.history_lease("default"), keys.history("default", MINUTE_MS)))
     history = FleetHistory(queue.executor, "test")
-    sampler = HistorySampler(history, decider.services.tables.index, queue.admin, queue.counters, lambda: now_ms)
+    figures = (history, decider.services.tables.index, queue.admin, queue.counters)
+    sampler = HistorySampler(*figures, events_received=lambda: 0, now_ms=lambda: now_ms)
 
     def sampled() -> Any:
         sample = decider.run(sampler.run_once())

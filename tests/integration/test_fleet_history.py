@@ -95,7 +95,14 @@ def test_a_sample_has_the_sums_of_all_tables_and_is_shown(decider: LiveDecider, 
         return services.operations.now_ms() + late_ms
 
     queue, index = services.queue, services.tables.index
-    sampler = HistorySampler(FleetHistory(queue.executor, "test"), index, queue.admin, queue.counters, now_ms)
+    received = 7
+
+    def sampler_of(decider_name: str) -> HistorySampler:
+        history = FleetHistory(queue.executor, decider_name)
+        figures = (history, index, queue.admin, queue.counters)
+        return HistorySampler(*figures, events_received=lambda: received, now_ms=now_ms)
+
+    sampler = sampler_of("test")
     redis = services.operations.redis
     counted = (12, {"waiting": 1})  # A job is counted by a read of its own, after the table's files.
     until(
@@ -109,14 +116,28 @@ def test_a_sample_has_the_sums_of_all_tables_and_is_shown(decider: LiveDecider, 
     assert first is not None
     assert (first.tables, first.files, first.files_needed, first.waiting) == (1, 12, 1, 1)
     assert first.states == {"waiting": 1}
+    assert first.events_received == 7
     assert decider.run(sampler.run_once()) is None, "one a minute"
+    received = 10
+    assert decider.run(sampler_of("another").run_once()) is None, "it counts, and leaves the samples to the first"
+    decider.run(redis.hincrby(keys.counters("default"), "usage_core_ms", 1_500))
     late_ms = 60_000
     assert decider.run(sampler.run_once()) is not None
+    last = decider.get("/v1/history", hours=1)["points"][-1]
+    assert (last["events_received"], last["core_s"]) == (7 + 3 + 10, 1.5)
     shown = decider.get("/v1/history", hours=1)
     assert (shown["points"][0]["files"], shown["points"][0]["files_needed"]) == (12, 1)
     assert shown["backlog"]["left_bytes"] > 0
     assert decider.get("/v1/history", hours=48)["points"][0]["files"] == 12
     assert "lakewright_files_needed 1.0\n" in decider.client.get("/metrics").text
+
+
+def test_a_decider_counts_each_event_that_it_received_once_ignored_ones_included(decider: LiveDecider) -> None:
+    for _ in range(2):
+        assert decider.post("/v1/events", [{"table": "no.table"}, {"table": "nor.this"}]).status_code == 202
+        for _ in range(2):
+            decider.run(decider.task("history").run_once())
+    assert decider.get("/v1/status")["funnel"]["events_received"] == 4
 
 
 def files_at(path: Path, version: int) -> int:

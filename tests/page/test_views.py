@@ -8,8 +8,10 @@ import pytest
 from playwright.sync_api import expect
 
 from actor.queue_executor import SyncQueueExecutor, connect
-from shared.queue import commands
+from decider.store.fleet_history import FleetHistory, FleetSample, SampleStep
+from shared.queue import commands, keys
 from shared.queue.model import Band, Debounce, JobKey, JobRequest, RunResult
+from shared.usage import Usage
 from tests.support.browser import PHONE, WIDE, Visit
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.queue_bench import end_of
@@ -100,6 +102,28 @@ def test_the_first_screen_answers_the_first_questions(decider: LiveDecider, pers
     expect(answers.nth(2)).to_contain_text("are still to be rewritten, once")
     decider.post("/v1/tables/sales.orders/pause", {})
     expect(answers.nth(2)).to_contain_text("1 table paused")
+
+
+def test_the_history_of_thirty_days_is_drawn_with_events_and_core_time(
+    decider: LiveDecider, person: Callable[..., Visit]
+) -> None:
+    services, now_ms = decider.services, decider.services.operations.now_ms()
+    own = [keys.history("default", int(step)) for step in SampleStep]
+    decider.run(services.operations.redis.delete(keys.history_lease("default"), *own))
+    other = FleetHistory(services.queue.executor, "another decider")
+    assert decider.run(other.acquire())
+    for hour in range(24 * 30):
+        at_ms = now_ms - (24 * 30 - 1 - hour) * SampleStep.HOUR
+        used = Usage(core_ms=1_500 * hour)
+        decider.run(other.record(FleetSample(at_ms, events_received=60 * hour, commits=7 * hour, usage=used)))
+    visit = person(decider)
+    tab = visit.open()
+    tab.get_by_label("Range").select_option("30 days")
+    events = tab.get_by_role("img", name="Events received and commits per hour over time")
+    expect(events).to_contain_text(re.compile(r"Events per hour\s*60.*Commits per hour\s*7", re.DOTALL))
+    core = tab.get_by_role("img", name="Core-seconds of runs per hour over time")
+    expect(core).to_contain_text(re.compile(r"Core-seconds per hour\s*1\.5"))
+    assert visit.findings() == []
 
 
 @pytest.mark.usefixtures("orders")

@@ -13,7 +13,7 @@ from decider.api.routes.status import amplification
 from decider.api.usage_view import UsageView, usage_view
 from decider.store.fleet_history import KEPT, FleetSample, SampleStep
 from decider.store.stored_values import moment
-from decider.web.base_model import Moment, ResponseModel, read_from
+from decider.web.base_model import Moment, ResponseModel, Seconds, read_from
 from shared.usage import NOTHING_USED
 
 router = APIRouter(prefix="/v1/history", tags=["status"])
@@ -30,7 +30,7 @@ MAX_POINTS = 300
 HOUR_MS = int(SampleStep.HOUR)
 
 
-class HistoryPoint(ResponseModel, alias_generator=read_from(at="at_ms")):
+class HistoryPoint(ResponseModel, alias_generator=read_from(at="at_ms", core_s="usage.core_ms")):
     """Sums at one time, and counters since the queue was created: rates are differences of two points."""
 
     at: Moment = Field(description="Time of the sample.")
@@ -41,6 +41,7 @@ class HistoryPoint(ResponseModel, alias_generator=read_from(at="at_ms")):
     waiting: int = Field(description="Number of queued and delayed jobs.")
     running: int = Field(description="Number of running jobs.")
     oldest_wait_s: int = Field(description="Wait of the oldest queued job in seconds.")
+    events_received: int = Field(description="Events that deciders received, ignored ones included, counted.")
     commits: int = Field(description="Commits by writers, counted.")
     rewrites: int = Field(description="Rewrites, counted.")
     jobs_failed: int = Field(description="Failed runs, counted.")
@@ -48,6 +49,7 @@ class HistoryPoint(ResponseModel, alias_generator=read_from(at="at_ms")):
     bytes_replaced: int = Field(description="Bytes that rewrites replaced, counted.")
     files_replaced: int = Field(description="Files that rewrites replaced, counted.")
     files_written: int = Field(description="Files that rewrites wrote, counted.")
+    core_s: Seconds = Field(description="Core-seconds of all runs, counted.")
 
 
 class BacklogProgress(ResponseModel):
@@ -76,7 +78,7 @@ async def show_history(
     http: Http,
     hours: Annotated[int, Query(ge=1, le=MAX_HOURS, description="Hours to go back; at most 30 days.")] = DAY_H,
 ) -> FleetHistoryView:
-    """Show files, jobs and rewritten bytes over hours or days, at most 300 points, and when the backlog ends."""
+    """Show files, jobs, events, rewritten bytes and core time over hours or days, at most 300 points, and when the backlog ends."""
     now_ms = operations.now_ms()
     today = await queue.history.samples(SampleStep.MINUTE, now_ms - DAY_H * HOUR_MS)
     if hours > DAY_H:

@@ -74,6 +74,23 @@ export function HistoryCharts() {
         height={130}
       />
       <TimeChart
+        label="Events received and commits per hour over time"
+        times={times}
+        series={[
+          { label: 'Events per hour', color: '--series-1', values: perHour(points, 'events_received'), fill: true },
+          { label: 'Commits per hour', color: '--series-2', values: perHour(points, 'commits') },
+        ]}
+        height={110}
+      />
+      <TimeChart
+        label="Core-seconds of runs per hour over time"
+        times={times}
+        series={[
+          { label: 'Core-seconds per hour', color: '--series-3', values: perHour(points, 'core_s'), fill: true },
+        ]}
+        height={110}
+      />
+      <TimeChart
         label="Jobs that wait and run over time"
         times={times}
         series={[
