@@ -51,10 +51,24 @@ async def _group(
         Query(max_length=40, description="Group of the queue; without it, the queue itself.", examples=["etl"]),
     ] = None,
 ) -> QueueServices:
-    queue = _services(request).queue
-    found = queue if group is None else queue.by_group.get(group)
+    return _of_group(request, group) or _services(request).queue
+
+
+async def _group_asked(
+    request: Request,
+    group: Annotated[
+        str | None, Query(max_length=40, description="Group of the queue; without it, all groups.", examples=["etl"])
+    ] = None,
+) -> QueueServices | None:
+    return _of_group(request, group)
+
+
+def _of_group(request: Request, group: str | None) -> QueueServices | None:
+    if group is None:
+        return None
+    found = _services(request).queue.by_group.get(group)
     if found is None:
-        raise not_found("group", group or "")
+        raise not_found("group", group)
     return found
 
 
@@ -83,6 +97,9 @@ Queue = Annotated[QueueServices, Depends(_queue)]
 
 Group = Annotated[QueueServices, Depends(_group)]
 """Injects the job queue of the group in the query, the queue itself without one; 404 if it is not served."""
+
+GroupAsked = Annotated[QueueServices | None, Depends(_group_asked)]
+"""Injects the job queue of the group in the query, None without one; 404 if it is not served."""
 
 Requests = Annotated[RequestServices, Depends(_requests)]
 """Injects what has tables read or rewritten."""

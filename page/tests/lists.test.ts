@@ -47,6 +47,7 @@ describe('the filter', () => {
     expect(filterOfAddress({ condition: 'burning', sort: 'color', search: 'x' })).toEqual({
       search: 'x',
       tenant: '',
+      group: '',
       condition: '',
       sort: 'name',
       descending: false,

@@ -12,17 +12,15 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from actor import queue_executor as for_threads
-from actor.presence import ActorInfo, Presence
 from decider.store.queue.queue_admin import QueueAdmin
 from decider.store.queue.run_queries import JobStage
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from decider.store.registry.operator_settings import OperatorSettings
 from services.cli.__main__ import app
-from shared.queue import commands, keys
-from shared.queue.command import Command
-from shared.queue.model import Band, Claim, Finished, JobKey, JobRequest, RunResult
+from shared.queue import keys
+from shared.queue.model import RunResult
 from shared.queue.records import RunRecord
+from tests.support.group_workers import ACTORS, ETL, QUEUE, SLOTS, Workers
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.stack import Stack
 from tests.support.time_limits import scaled
@@ -30,55 +28,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
-QUEUE, ETL = "default", "default/etl"
 GROUPS: dict[str, dict[str, str]] = {"etl": {"lakewright.job-order": "balanced"}, "nightly": {}}
-ACTORS, SLOTS = 2, 5
-LEASE_MS = 600_000
-
-
-class Workers:
-    """The actors of one group, each with slots that claim jobs and end them without running anything."""
-
-    def __init__(self, url: str, queue: str) -> None:
-        self.queue = queue
-        self._client = for_threads.connect(url)
-        self.executor = for_threads.SyncQueueExecutor(self._client, queue)
-        self.names = [f"{queue.replace('/', '-')}-{number}" for number in range(ACTORS)]
-        self.running: list[Claim] = []
-        self._nonces = 0
-        for name in self.names:
-            about = ActorInfo(slots=SLOTS, started_ms=1, host="h", versions={})
-            Presence(self.executor, name, about, ttl_ms=LEASE_MS).announce([], busy_slots=0)
-
-    def wait(self, table: str, partition: str) -> None:
-        request = JobRequest(JobKey(table, partition, "compact"), "t", Band.NORMAL, 5, 1 << 20, 1)
-        self.executor.run(commands.enqueue(QUEUE, request))
-
-    def claim(self, slots: int = 1) -> tuple[Claim, ...]:
-        return self.executor.run(self._claim(slots))
-
-    def finish(self, claim: Claim, result: RunResult = RunResult.DONE) -> None:
-        self.executor.run(self._finish(claim, result))
-
-    def go_on(self, claim: Claim) -> tuple[Claim, ...]:
-        """End a job and claim the next one, in one call."""
-        return self.executor.run(commands.finish_and_claim(self._finish(claim, RunResult.DONE), self._claim(1)))[1]
-
-    def _claim(self, slots: int) -> Command[tuple[Claim, ...]]:
-        call: dict[str, Any] = {"worker": self._nonce(), "nonce": self._nonce(), "lease_ms": LEASE_MS}
-        return commands.claim(self.queue, **call, slots=slots)
-
-    def _finish(self, claim: Claim, result: RunResult) -> Command[Finished]:
-        how: dict[str, Any] = {"worker": self._nonce(), "nonce": self._nonce(), "cost_bytes": 1 << 20}
-        ended = {"id": claim.id, "token": claim.token, "run_result": result, "seen_version": claim.version}
-        return commands.finish(self.queue, **how, **ended)
-
-    def close(self) -> None:
-        self._client.close()
-
-    def _nonce(self) -> str:
-        self._nonces += 1
-        return f"{self.names[0]}-{self._nonces}"
 
 
 @pytest.fixture
@@ -143,6 +93,10 @@ def test_each_group_has_its_tables_alone_and_a_table_without_one_is_in_the_queue
     assert taken == {QUEUE: {plain}, ETL: {etl}}
     shown = {table: decider.get(f"/v1/tables/{table}") for table in ("plain", "etl")}
     assert {name: one["group"] for name, one in shown.items()} == {"plain": "default", "etl": "etl"}
+    until("the list has both", lambda: decider.get("/v1/table-rows")["groups"] == {"default": 1, "etl": 1})
+    rows = decider.get("/v1/table-rows", group="etl")
+    assert [(row["name"], row["group"]) for row in rows["rows"]] == [("etl", "etl")]
+    assert rows["groups"] == {"default": 1, "etl": 1}, "the others can be chosen"
     assert {job["table"] for job in decider.get("/v1/jobs", state="leased")["jobs"]} == {plain, etl}
     assert "leased" in cli(decider, "queue", "show", "--group", "etl")
 
@@ -190,6 +144,9 @@ def test_a_table_that_moves_takes_its_waiting_jobs_along_and_none_is_lost_or_don
         "each job is done once, in the new group"
     )
     assert decider.get("/v1/jobs", table=table)["jobs"][0]["state"] == "finished"
+    listed = {one: decider.get("/v1/jobs", state="finished", group=one)["jobs"] for one in ("default", "etl")}
+    assert [job["result"] for job in listed["default"]] == ["yield"]
+    assert Counter(job["result"] for job in listed["etl"]) == {"done": len(wanted)}
     assert decider.get("/v1/tables/moved")["group"] == "etl"
 
 
@@ -216,6 +173,11 @@ def test_a_group_is_paused_by_itself_and_a_request_for_its_table_says_so(
     assert {name: answer["paused"] for name, answer in answers.items()} == {"plain": None, "etl": "queue"}
     assert workers[ETL].claim(32) == ()
     assert len(workers[QUEUE].claim(32)) == 3
+    assert {one["group"]: one["is_paused"] for one in groups(decider)} == {
+        "default": False,
+        "etl": True,
+        "nightly": False,
+    }
     cli(decider, "queue", "resume", "--group", "etl")
     assert len(workers[ETL].claim(32)) == 3
 
@@ -238,6 +200,10 @@ def test_under_contention_each_table_uses_the_quota_that_its_own_group_gives(
     assert [used["default"][table] for table in tables["default"]] == pytest.approx([1, 1], abs=0.05)
     assert [used["etl"][table] for table in tables["etl"]] == pytest.approx([0.5] * 3, abs=0.05)
     assert [(found[name]["promised_ratio"], found[name]["is_oversold"]) for name in shares] == [(1, False), (2, True)]
+    assert [found[name]["occupation_ratio"] for name in shares] == pytest.approx([1, 1], abs=0.05)
+    for group, ids in tables.items():
+        settings = decider.get("/v1/queue", group=group)["settings"]
+        assert {name.partition("table|")[2] for name in settings if "table|" in name} == set(ids)
     assert "200% oversold" in cli(decider, "queue", "groups")
 
 
@@ -340,7 +306,9 @@ def test_a_list_of_jobs_goes_through_all_groups_page_by_page(decider: LiveDecide
     wanted: set[str] = set()
     for group in ("default", "etl", "nightly"):
         table = add(decider, tmp_path / f"t-{group}", queue=group)
-        wanted |= {job["id"] for job in decider.get("/v1/jobs", table=table)["jobs"]}
+        own = {job["id"] for job in decider.get("/v1/jobs", table=table)["jobs"]}
+        assert {job["id"] for job in decider.get("/v1/jobs", group=group)["jobs"]} == own
+        wanted |= own
     found: list[str] = []
     token: str | None = None
     while True:
@@ -353,6 +321,7 @@ def test_a_list_of_jobs_goes_through_all_groups_page_by_page(decider: LiveDecide
     assert len(found) == len(set(found)) > 3
     refused = decider.client.get("/v1/jobs", params={"page_token": "queued@other.1"})
     assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert decider.client.get("/v1/jobs", params={"group": "other"}).status_code == httpx.codes.NOT_FOUND
 
 
 def test_metrics_have_the_group_as_a_label(decider: LiveDecider, tmp_path: Path) -> None:
@@ -365,3 +334,5 @@ def test_metrics_have_the_group_as_a_label(decider: LiveDecider, tmp_path: Path)
     actors = decider.get("/v1/actors")
     assert Counter(one["group"] for one in actors["actors"]) == {"default": ACTORS, "etl": ACTORS}
     assert actors["slots"] == 2 * ACTORS * SLOTS
+    own = decider.get("/v1/actors", group="etl")
+    assert ({one["group"] for one in own["actors"]}, own["slots"]) == ({"etl"}, ACTORS * SLOTS)

@@ -6,9 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import Field
 
-from decider.api.dependencies import Queue
+from decider.api.dependencies import GroupAsked, Queue
 from decider.api.openapi import failures
 from decider.api.routes.queue import AdminResult
+from decider.store.queue.actor_registry import ActorRecord
 from decider.web.base_model import Moment, ResponseModel, Seconds, read_from
 from decider.web.errors import not_found
 from shared.queue.limits import MAX_NAME_CHARS
@@ -72,15 +73,14 @@ ActorPath = Annotated[
 ]
 
 
-@router.get("", summary="List actors", responses=failures())
-async def list_actors(queue: Queue) -> ActorList:
+@router.get("", summary="List actors", responses=failures(404, 422))
+async def list_actors(queue: Queue, group: GroupAsked) -> ActorList:
     """List actors with their slots, jobs, versions and heartbeat age."""
-    groups = queue.by_group.items()
-    by_group = {name: await one.actors.all() for name, one in groups}
-    unserved: Counter[str] = Counter()
-    for name, one in groups:
-        unserved.update(await one.actors.unserved(by_group[name]))
-    seen = [actor for actors in by_group.values() for actor in actors]
+    seen, unserved = list[ActorRecord](), Counter[str]()
+    for one in queue.by_group.values() if group is None else (group,):
+        own = await one.actors.all()
+        seen += own
+        unserved.update(await one.actors.unserved(own))
     return ActorList(
         slots=sum(one.slots for one in seen if one.takes_jobs),
         busy_slots=sum(one.busy_slots for one in seen),

@@ -5,9 +5,10 @@ from pydantic import Field
 
 from decider.api.dependencies import Http, Queue, Tables
 from decider.api.openapi import failures
-from decider.api.routes.queue import limits_of
+from decider.api.routes.queue import settings_of
 from decider.api.services import QueueServices, TableServices
 from decider.store.queue.occupancy import quota_occupation, quota_share
+from decider.store.queue.queue_admin import limits_among
 from decider.web.base_model import ResponseModel
 from shared.queue.model import JobState, Scope
 from shared.table import TableId
@@ -37,9 +38,13 @@ class GroupView(ResponseModel):
     running: int = Field(description="Jobs that run.")
     waiting: int = Field(description="Jobs that are queued or delayed.")
     oldest_wait_s: float = Field(description="Wait of the oldest queued job in seconds.")
+    is_paused: bool = Field(description="Whether the whole group is paused.")
     promised_ratio: float = Field(
         description="Slots that the quotas of its tables promise, as a share of the group's slots; 0 while these are "
         "not known. Above 1, the group is oversold: each table gets the same part of its quota."
+    )
+    occupation_ratio: float = Field(
+        description="Slot time that all its jobs used in the last hour, as a share of the group's slot time."
     )
     is_oversold: bool = Field(description="Whether the quotas promise more slots than the group has.")
     quotas: tuple[QuotaView, ...] = Field(description="Quotas and limits of its tables, those used most first.")
@@ -68,7 +73,8 @@ async def list_groups(tables: Tables, queue: Queue, http: Http) -> Response:
 async def _group(name: str, tables: TableServices, queue: QueueServices) -> GroupView:
     actors = [one for one in await queue.actors.all() if one.takes_jobs]
     depth, held = await queue.admin.depth(), await queue.admin.occupancy()
-    limits, mark = await limits_of(tables, queue), f"{Scope.TABLE}|"
+    settings, mark = await settings_of(tables, queue), f"{Scope.TABLE}|"
+    limits = limits_among(settings)
     quotas = {TableId(one.removeprefix(mark)): limit for one, limit in limits.items() if one.startswith(mark)}
     promised = sum(quota_share(limit, held.slots) for limit in quotas.values())
     used = sorted(quota_occupation(held, limits)[Scope.TABLE].items(), key=lambda one: -one[1])[:MAX_QUOTAS]
@@ -80,7 +86,9 @@ async def _group(name: str, tables: TableServices, queue: QueueServices) -> Grou
         running=depth.depth[JobState.LEASED],
         waiting=depth.depth[JobState.QUEUED] + depth.depth[JobState.DELAYED],
         oldest_wait_s=depth.oldest_wait_ms / 1000,
+        is_paused=settings.get("paused", "").startswith("all"),
         promised_ratio=round(promised, 4),
+        occupation_ratio=round(sum(held.tables.values()), 4),
         is_oversold=promised > 1,
         quotas=tuple(
             QuotaView(

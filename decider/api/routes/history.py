@@ -78,7 +78,7 @@ async def show_history(
     http: Http,
     hours: Annotated[int, Query(ge=1, le=MAX_HOURS, description="Hours to go back; at most 30 days.")] = DAY_H,
 ) -> FleetHistoryView:
-    """Show files, jobs, events, rewritten bytes and core time over hours or days, at most 300 points, and when the backlog ends."""
+    """Show files, jobs, events and what was rewritten over hours or days, at most 300 points, and the backlog's end."""
     now_ms = operations.now_ms()
     today = await queue.history.samples(SampleStep.MINUTE, now_ms - DAY_H * HOUR_MS)
     if hours > DAY_H:

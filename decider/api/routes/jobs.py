@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import Field
 
-from decider.api.dependencies import Http, Operations, Queue, Tables
+from decider.api.dependencies import GroupAsked, Http, Operations, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.services import QueueServices
 from decider.api.usage_view import UsageView, usage_view
@@ -168,14 +168,29 @@ async def _page(
     return _Page(limit, page_token)
 
 
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """Jobs that are listed: their state, and the queue of their group; None: all."""
+
+    state: JobStage | None
+    group: str | None
+
+
+async def _selection(
+    group: GroupAsked,
+    state: Annotated[
+        JobStage | None, Query(description="Job state; without it, all states.", examples=["queued"])
+    ] = None,
+) -> _Selection:
+    return _Selection(state, None if group is None else group.executor.name)
+
+
 @router.get("", summary="List jobs", response_model=JobList, responses=failures(404, 422))
 async def list_jobs(
     tables: Tables,
     queue: Queue,
     http: Http,
-    state: Annotated[
-        JobStage | None, Query(description="Job state; without it, all states.", examples=["queued"])
-    ] = None,
+    chosen: Annotated[_Selection, Depends(_selection)],
     table: Annotated[
         str | None,
         Query(max_length=520, description="Table name or id; without it, all tables.", examples=["sales.orders"]),
@@ -191,7 +206,9 @@ async def list_jobs(
     identity = known.id if known else None
 
     async def read() -> JobList:
-        found = await queue.runs.page(limit=page.limit, stage=state, table=identity, page_token=page.token)
+        found = await queue.runs.page(
+            limit=page.limit, stage=chosen.state, group=chosen.group, table=identity, page_token=page.token
+        )
         # A job keeps the name that its table had when it was made; a list shows the one that it has now.
         names = await tables.registry.get_many({TableId(entry.key.table) for entry in found.entries})
         jobs = (
@@ -200,7 +217,7 @@ async def list_jobs(
         )
         return JobList(jobs=tuple(jobs), next_page_token=found.next_page_token)
 
-    key = f"jobs {state} {identity} {page}"
+    key = f"jobs {chosen} {identity} {page}"
     return await http.expensive_calls.queue_reads.get(key, read)
 
 

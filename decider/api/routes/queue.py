@@ -14,6 +14,7 @@ from decider.api.dependencies import Group, Http, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.services import QueueServices, TableServices
 from decider.store.queue.occupancy import quota_occupation
+from decider.store.queue.queue_admin import limits_among
 from decider.store.stored_values import moment
 from decider.web.base_model import RequestModel, ResponseModel, examples
 from shared.errors import InvalidInput
@@ -75,7 +76,9 @@ class QueueView(ResponseModel):
         description="Slot time used as a share of the quota or limit, by `tenants` and `tables` that have one: near 1 "
         "with enough work, above 1 where a scope is oversold; empty while `slots` is 0."
     )
-    settings: dict[str, str] = Field(description="Weights, limits and pauses (`!` marks a paused tenant or table).")
+    settings: dict[str, str] = Field(
+        description="Weights, limits and pauses (`!` marks a paused tenant or table); of tables, those in the group."
+    )
     budgets: tuple[BudgetView, ...] = Field(description="What the jobs of tenants and of the queue may use.")
     next: tuple[NextJobView, ...] = Field(description="Next claims in order, assuming no arrivals and no completions.")
 
@@ -184,7 +187,8 @@ async def _queue(tables: TableServices, queue: QueueServices, next_claims: int, 
     order = await queue.admin.order(next_claims)
     oldest = await queue.admin.oldest_waits()
     held = await queue.admin.occupancy()
-    quotas = quota_occupation(held, await limits_of(tables, queue))
+    settings = await settings_of(tables, queue)
+    quotas = quota_occupation(held, limits_among(settings))
     mentioned = {job.table for job in order}
     if by_table:
         mentioned |= {*waiting.tables, *held.tables, *quotas[Scope.TABLE]}
@@ -208,7 +212,7 @@ async def _queue(tables: TableServices, queue: QueueServices, next_claims: int, 
             "tenants": quotas[Scope.TENANT],
             "tables": quotas[Scope.TABLE] if by_table else {},
         },
-        settings=dict(await queue.admin.weights_and_limits()),
+        settings=dict(settings),
         budgets=budget_views(await queue.admin.budgets()),
         next=tuple(map(_next, order)),
     )
@@ -293,14 +297,13 @@ def _of_scope(scope: Scope, queue: QueueServices, group: QueueServices) -> Queue
     return queue if scope is Scope.TABLE else group
 
 
-async def limits_of(tables: TableServices, queue: QueueServices) -> Mapping[str, str]:
-    """Return the limits and quotas of a group; of tables, only where they are in it."""
-    limits, mark = await queue.admin.limits(), f"{Scope.TABLE}|"
-    known = [TableId(name.removeprefix(mark)) for name in limits if name.startswith(mark)]
-    groups = await tables.states.groups(known)
+async def settings_of(tables: TableServices, queue: QueueServices) -> Mapping[str, str]:
+    """Return weights, limits and pauses of a group; of tables, only where they are in it."""
+    held, mark = await queue.admin.weights_and_limits(), f":{Scope.TABLE}|"
+    of_tables = {name: TableId(name.partition(mark)[2]) for name in held if mark in name}
+    groups = await tables.states.groups(sorted(set(of_tables.values())))
     own = keys.group_of(queue.executor.name)
-    others = {f"{mark}{table}" for table, group in groups.items() if group != own}
-    return {name: limit for name, limit in limits.items() if name not in others}
+    return {name: value for name, value in held.items() if name not in of_tables or groups[of_tables[name]] == own}
 
 
 def _seconds(waits_ms: Mapping[str, int]) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """The list of all tables with their figures: searched, filtered and sorted by the service, for lists of any length."""
 
+from collections import Counter
 from datetime import datetime
 from typing import Annotated
 
@@ -10,7 +11,6 @@ from decider.api.dependencies import Tables
 from decider.api.openapi import failures
 from decider.api.routes.partitions import EXCESS_RATIO
 from decider.api.routes.tables import CONDITION, TableRefusal
-from decider.store.registry.table_index import counts
 from decider.store.registry.table_query import JobsByState, TableCondition, TableQuery, TableRow, TableSort
 from decider.store.stored_values import moment
 from decider.web.base_model import MAX_PAGE, ResponseModel
@@ -22,6 +22,7 @@ class TableRowView(ResponseModel):
     id: str = Field(description="Table id.")
     name: str = Field(description="Table name.")
     tenant: str = Field(description="Tenant.")
+    group: str | None = Field(description="Group of the queue whose actors run its jobs.")
     condition: TableCondition = Field(description=CONDITION)
     version: int | None = Field(description="Table version of the state.")
     files: int | None = Field(description="Number of live files.")
@@ -46,6 +47,7 @@ class TableRows(ResponseModel):
     complete: bool = Field(description="Whether the figures of all tables have been read; if not, repeat the request.")
     conditions: dict[str, int] = Field(description="Number of matching tables by condition, whatever the `condition`.")
     tenants: dict[str, int] = Field(description="Number of matching tables by tenant, largest first, at most 100.")
+    groups: dict[str, int] = Field(description="Number of matching tables by group, of those that were read.")
 
 
 router = APIRouter(prefix="/v1/table-rows", tags=["tables"])
@@ -60,13 +62,14 @@ MAX_TENANTS = 100
 async def _query(
     search: Annotated[str, Query(max_length=200, description="Part of a name or tenant.", examples=["orders"])] = "",
     tenant: Annotated[str, Query(max_length=100, description="Tenant; without it, all tenants.")] = "",
+    group: Annotated[str, Query(max_length=40, description="Group of the queue; without it, all groups.")] = "",
     condition: Annotated[TableCondition | None, Query(description="Condition; without it, all conditions.")] = None,
     sort: Annotated[
         TableSort, Query(description="Column to sort by; equal values are sorted by name.")
     ] = TableSort.NAME,
     descending: Annotated[bool, Query(description="Whether the largest value is first.")] = False,
 ) -> TableQuery:
-    return TableQuery(search, tenant, condition, sort, descending)
+    return TableQuery(search, tenant, group, condition, sort, descending)
 
 
 @router.get("", summary="List tables with their figures", responses=failures(422))
@@ -82,15 +85,16 @@ async def list_table_rows(
     of a long list may be some seconds old.
     """
     found = await tables.index.page(query, offset=offset, limit=limit)
-    conditions, tenants = counts(found.selection, most=MAX_TENANTS)
+    selection = found.selection
     return TableRows(
         rows=tuple(_row_view(row, jobs) for row, jobs in found.rows),
         offset=offset,
         matching=found.matching,
         total=found.total,
         complete=found.is_complete,
-        conditions=dict(conditions),
-        tenants=dict(tenants),
+        conditions={str(name): count for name, count in selection.conditions.items()},
+        tenants=dict(Counter(selection.tenants).most_common(MAX_TENANTS)),
+        groups=dict(sorted(selection.groups.items())),
     )
 
 
@@ -100,6 +104,7 @@ def _row_view(row: TableRow, jobs: JobsByState) -> TableRowView:
         id=row.id,
         name=row.name,
         tenant=row.tenant,
+        group=row.group or None,
         condition=row.condition(jobs),
         version=row.version,
         files=summary.files if summary else None,

@@ -66,6 +66,11 @@ class WaitingCounts:
     tables: Mapping[str, int]
 
 
+def limits_among(held: Mapping[str, str]) -> dict[str, str]:
+    """Return the limits and quotas among settings, by `<level>|<name>`; `!` marks what is paused."""
+    return {name.removeprefix(LIMIT_PREFIX): value for name, value in held.items() if name.startswith(LIMIT_PREFIX)}
+
+
 def paused_tables(config: Mapping[str, str]) -> frozenset[TableId]:
     """Return the ids of the tables that the settings of a queue hold as paused."""
     prefix = f"{LIMIT_PREFIX}{Scope.TABLE}|"
@@ -175,7 +180,7 @@ class QueueAdmin:
     @translate_redis_errors
     async def recheck_throttled(self) -> int:
         """Readmit members that a share of the slots throttled, after the number of slots changed; returns them."""
-        limits = (await self.limits()).items()
+        limits = limits_among(await self.weights_and_limits()).items()
         shares = [name for name, value in limits if _is_share(value)]
         parked = [
             audit.throttled(self._name, Scope(level), name) for level, _, name in (one.partition("|") for one in shares)
@@ -200,11 +205,6 @@ class QueueAdmin:
         """Return weights, limits and pauses as the queue holds them: `weight:<level>|<name>` and so on."""
         found = await read_config(self._queue)
         return {name: value for name, value in found.items() if name == "paused" or name.startswith(SHOWN_PREFIXES)}
-
-    async def limits(self) -> Mapping[str, str]:
-        """Return limits and quotas as the queue holds them, by `<level>|<name>`; `!` marks what is paused."""
-        held = await self.weights_and_limits()
-        return {name.removeprefix(LIMIT_PREFIX): value for name, value in held.items() if name.startswith(LIMIT_PREFIX)}
 
     async def paused_by(self, band: Band, table: TableRef) -> Scope | None:
         """Return what is paused so that jobs of a table wait in a band; None: nothing."""

@@ -4,6 +4,7 @@ One call reads a bounded number of jobs, whatever the filter; its cursor is wher
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import uuid4
@@ -63,26 +64,34 @@ class RunQueries:
         self._queue = queue
 
     async def page(
-        self, *, limit: int, stage: JobStage | None = None, table: TableId | None = None, page_token: str | None = None
+        self,
+        *,
+        limit: int,
+        stage: JobStage | None = None,
+        table: TableId | None = None,
+        group: str | None = None,
+        page_token: str | None = None,
     ) -> JobListing:
-        """Return up to `limit` jobs of one stage, or of all, and of one table if it is given.
+        """Return up to `limit` jobs of one stage, or of all, and of one table or group, if they are given.
 
-        Raises InvalidInput for a cursor that no page gave out.
+        `group`: the queue of a group. Raises InvalidInput for a cursor that no page gave out.
         """
-        sources = self._sources(list(JobStage) if stage is None else [stage])
+        names = self._queue.names if group is None else (group,)
+        sources = [one for each in (JobStage if stage is None else (stage,)) for one in self._sources(each, names)]
         place = ""
         if page_token is not None:
             first, place = _parse(page_token)
-            names = [one.name for one in sources]
-            if first not in names:
+            known = [one.name for one in sources]
+            if first not in known:
                 raise InvalidInput(f"the cursor {page_token!r} belongs to another state or group", field="page_token")
-            sources = sources[names.index(first) :]
+            sources = sources[known.index(first) :]
         found: list[JobView | RunRecord] = []
         for _ in range(MAX_PAGES):
             current = sources[0]
             entries, after = await self._read(current, place)
             for entry, behind in entries:
-                if table is None or entry.key.table == table:
+                is_of_group = group is None or isinstance(entry, JobView) or entry.group == keys.group_of(group)
+                if is_of_group and (table is None or entry.key.table == table):
                     found.append(entry)
                 if len(found) == limit:
                     return JobListing(tuple(found), f"{current.name}.{behind}")
@@ -93,13 +102,9 @@ class RunQueries:
             place = after or ""
         return JobListing(tuple(found), f"{sources[0].name}.{place}")
 
-    def _sources(self, stages: list[JobStage]) -> list[_Source]:
-        """Return what is listed, in this order; the history is one for all groups."""
-        return [
-            _Source(stage, name)
-            for stage in stages
-            for name in (self._queue.names if stage is not JobStage.FINISHED else self._queue.names[:1])
-        ]
+    def _sources(self, stage: JobStage, queues: Iterable[str]) -> list[_Source]:
+        """Return what is listed of a stage, in this order; the history is one for all groups."""
+        return [_Source(stage, one) for one in (queues if stage is not JobStage.FINISHED else (self._queue.name,))]
 
     async def job(self, job: JobId) -> JobView | None:
         """Return a waiting or running job; None if it has ended or never existed."""

@@ -281,7 +281,9 @@ class TableIndex:
         return (
             row
             if known is None
-            else replace(row, version=known.version, commit_ms=known.commit_ms, summary=known.summary)
+            else replace(
+                row, version=known.version, commit_ms=known.commit_ms, summary=known.summary, group=known.group
+            )
         )
 
     @translate_redis_errors
@@ -315,18 +317,19 @@ class TableIndex:
         """Return rows with the figures that their states have now."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
             for row in rows:
-                pipe.hmget(keys.table_state(self._queue.name, row.id), ["version", "commit_ms", "summary"])
+                pipe.hmget(keys.table_state(self._queue.name, row.id), ["version", "commit_ms", "summary", "group"])
             found = await pipe.execute(raise_on_error=False)
         # A table whose key is damaged has no figures; the others have theirs.
-        states = (one if isinstance(one, list) else (None, None, None) for one in found)
+        states = (one if isinstance(one, list) else (None, None, None, None) for one in found)
         return [
             replace(
                 row,
                 version=None if version is None else int(version),
                 commit_ms=int(commit_ms or 0),
                 summary=None if summary is None else from_json(TableSummary, summary),
+                group="" if version is None else text(group or b"") or self._queue.name,
             )
-            for row, (version, commit_ms, summary) in zip(rows, states, strict=True)
+            for row, (version, commit_ms, summary, group) in zip(rows, states, strict=True)
         ]
 
     async def _jobs_counted(self) -> None:
@@ -398,9 +401,3 @@ class TableIndex:
 def batched_by(found: Sequence[Any], size: int) -> list[Sequence[Any]]:
     """Return consecutive parts of so many items each."""
     return [found[first : first + size] for first in range(0, len(found), size)]
-
-
-def counts(selection: TableSelection, *, most: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the counts by condition, and by tenant for those with most tables."""
-    tenants = Counter(selection.tenants).most_common(most)
-    return {str(name): count for name, count in selection.conditions.items()}, dict(tenants)

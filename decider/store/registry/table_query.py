@@ -79,7 +79,10 @@ NO_JOBS = JobsByState()
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One table; times in milliseconds since 1970, 0 if unknown; version is None before the first read."""
+    """One table; times in milliseconds since 1970, 0 if unknown; version is None before the first read.
+
+    `group`: the name of the group that it belongs to, or of the queue itself; empty before the first read.
+    """
 
     id: TableId
     name: str
@@ -88,6 +91,7 @@ class TableRow:
     commit_ms: int = 0
     summary: TableSummary | None = None
     refusal: StoredRefusal | None = None
+    group: str = ""
 
     def condition(self, jobs: JobsByState) -> TableCondition:
         """Return what the table does, given its jobs."""
@@ -115,6 +119,7 @@ class TableQuery:
 
     search: str = ""
     tenant: str = ""
+    group: str = ""
     condition: TableCondition | None = None
     sort: TableSort = TableSort.NAME
     descending: bool = False
@@ -127,6 +132,7 @@ class TableSelection:
     ids: tuple[TableId, ...] = ()
     conditions: Mapping[TableCondition, int] = field(default_factory=dict)
     tenants: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, int] = field(default_factory=dict)
 
 
 def select(rows: Iterable[TableRow], jobs: Mapping[str, JobsByState], query: TableQuery) -> TableSelection:
@@ -139,9 +145,12 @@ def select(rows: Iterable[TableRow], jobs: Mapping[str, JobsByState], query: Tab
     listed.sort(key=attrgetter("name"))
     conditions = [row.condition(jobs.get(row.id, NO_JOBS)) for row in listed]
     tenants = [row.tenant for row in listed]
+    groups = [row.group for row in listed]
     fits_tenant = [not query.tenant or tenant == query.tenant for tenant in tenants]
+    fits_group = [not query.group or group == query.group for group in groups]
     fits_condition = [query.condition is None or condition is query.condition for condition in conditions]
-    found = list(compress(listed, map(and_, fits_tenant, fits_condition)))
+    fits_both = list(map(and_, fits_tenant, fits_condition))
+    found = list(compress(listed, map(and_, fits_both, fits_group)))
     key = _sort_key(query.sort, jobs)
     if key is not None:
         found.sort(key=key, reverse=query.descending)
@@ -149,8 +158,9 @@ def select(rows: Iterable[TableRow], jobs: Mapping[str, JobsByState], query: Tab
         found.reverse()
     return TableSelection(
         tuple([row.id for row in found]),
-        Counter(compress(conditions, fits_tenant)),
-        Counter(compress(tenants, fits_condition)),
+        Counter(compress(conditions, map(and_, fits_tenant, fits_group))),
+        Counter(compress(tenants, map(and_, fits_condition, fits_group))),
+        Counter(filter(None, compress(groups, fits_both))),
     )
 
 

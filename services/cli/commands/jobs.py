@@ -21,9 +21,11 @@ def list_jobs(
     ] = None,
     table: Annotated[str | None, typer.Option(help="Only jobs of this table.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of rows.")] = 50,
+    group: Annotated[str | None, typer.Option(help="Only jobs of this group of the queue.")] = None,
 ) -> None:
     """List jobs: running, queued, delayed and quarantined ones, then finished runs."""
-    print_answer(context, lambda api: api.get("/v1/jobs", {"state": state, "table": table, "limit": limit}), _show_jobs)
+    query = {"state": state, "table": table, "group": group, "limit": limit}
+    print_answer(context, lambda api: api.get("/v1/jobs", query), _show_jobs)
 
 
 @app.command("show")

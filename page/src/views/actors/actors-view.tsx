@@ -1,5 +1,6 @@
 // Actors: version, slots, abilities, current work; an operator can drain one before it is stopped.
 import { api, read } from '../../api/client';
+import { groupOfAddress, useGroups } from '../../api/groups';
 import type { ActorView } from '../../api/schema';
 import { mayOperate } from '../../api/session';
 import { anyJob, useReload, useResource } from '../../api/use-resource';
@@ -9,14 +10,22 @@ import { Action } from '../../parts/action';
 import { Badge } from '../../parts/badge';
 import { ErrorText } from '../../parts/error-text';
 import { Card, Empty, Head, Loaded } from '../../parts/frame';
+import { GroupChoice } from '../../parts/group-choice';
 import { Ago, Meter } from '../../parts/values';
 
 /** Heartbeats are no events: while this view is visible, actors are read at their pace. */
 const HEARTBEAT_MS = 5_000;
 
 export function ActorsView() {
-  const actors = useResource('actors', signal => read(api.GET('/v1/actors', { signal })), anyJob);
+  const group = groupOfAddress();
+  const query = group === '' ? {} : { group };
+  const actors = useResource(
+    `actors ${group}`,
+    signal => read(api.GET('/v1/actors', { params: { query }, signal })),
+    anyJob,
+  );
   useReload(actors, HEARTBEAT_MS);
+  const groups = (useGroups().data ?? []).map(one => one.group);
   const found = actors.data;
   const sub =
     found === undefined
@@ -24,7 +33,9 @@ export function ActorsView() {
       : `${plural(found.actors.length, 'actor')} with ${plural(found.slots, 'slot')}, ${found.busy_slots} busy`;
   return (
     <>
-      <Head title="Actors" sub={sub} />
+      <Head title="Actors" sub={sub}>
+        <GroupChoice groups={groups} />
+      </Head>
       <Loaded of={actors}>
         {({ actors: all, unserved }) => (
           <>
@@ -58,6 +69,8 @@ function Actor({ actor, reload }: { actor: ActorView; reload: () => void }) {
       </div>
       {actor.error !== '' && <ErrorText text={actor.error} />}
       <dl class="details">
+        <dt>Group</dt>
+        <dd>{actor.group}</dd>
         <dt>Host</dt>
         <dd>{actor.host}</dd>
         <dt>Started</dt>

@@ -9,12 +9,12 @@ import { JobCards } from './job-cards';
 
 const PAGE = 50;
 
-export function QueuedJobs() {
+export function QueuedJobs({ group }: { group: string }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <Card title="All queued jobs" note="by arrival">
       {isOpen ? (
-        <Pages />
+        <Pages group={group} />
       ) : (
         <button type="button" onClick={() => setOpen(true)}>
           Show them
@@ -29,16 +29,15 @@ interface Shown {
   readonly next: string | null;
 }
 
-async function readPage(token: string | null, signal?: AbortSignal): Promise<Shown> {
-  const query: { state: 'queued'; limit: number; page_token?: string } = { state: 'queued', limit: PAGE };
-  if (token !== null) query.page_token = token;
+async function readPage(group: string, token: string | null, signal?: AbortSignal): Promise<Shown> {
+  const query = { group, state: 'queued', limit: PAGE, ...(token === null ? {} : { page_token: token }) } as const;
   const page = await read(api.GET('/v1/jobs', { params: { query }, ...(signal === undefined ? {} : { signal }) }));
   return { jobs: page.jobs, next: page.next_page_token };
 }
 
-function Pages() {
+function Pages({ group }: { group: string }) {
   const [more, setMore] = useState<Shown>({ jobs: [], next: null });
-  const first = useResource('queued jobs', signal => readPage(null, signal), never);
+  const first = useResource('queued jobs', signal => readPage(group, null, signal), never);
   const next = more.jobs.length > 0 ? more.next : (first.data?.next ?? null);
   const jobs = [...(first.data?.jobs ?? []), ...more.jobs];
   const reload = () => {
@@ -46,7 +45,7 @@ function Pages() {
     first.reload();
   };
   const readMore = () => {
-    readPage(next)
+    readPage(group, next)
       .then(page => setMore(known => ({ jobs: [...known.jobs, ...page.jobs], next: page.next })))
       .catch((failure: unknown) => notify(String(failure), true));
   };

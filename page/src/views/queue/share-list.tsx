@@ -34,21 +34,21 @@ const COLUMNS: Column<Share>[] = [
   },
 ];
 
-export function Tenants({ queue, reload }: { queue: QueueView; reload: () => void }) {
+export function Tenants({ group, queue, reload }: { group: string; queue: QueueView; reload: () => void }) {
   return (
     <Card title="Tenants" note={`slot time used in the last ${duration(queue.occupancy_window_s)}`}>
-      <ShareList title="Tenant" shares={sharesOf('tenant', queue)} reload={reload} />
+      <ShareList title="Tenant" group={group} shares={sharesOf('tenant', queue)} reload={reload} />
     </Card>
   );
 }
 
 /** Slot time by table, read on demand: there may be very many. */
-export function TableShares() {
+export function TableShares({ group }: { group: string }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <Card title="Tables by slot time" note="those with jobs, a weight, a limit or a quota">
       {isOpen ? (
-        <ReadShares />
+        <ReadShares group={group} />
       ) : (
         <button type="button" onClick={() => setOpen(true)}>
           Show them
@@ -61,10 +61,10 @@ export function TableShares() {
 /** Tables that are listed, those that used most of their quota first. */
 const TABLES_SHOWN = 100;
 
-function ReadShares() {
+function ReadShares({ group }: { group: string }) {
   const queue = useResource(
     'table shares',
-    signal => read(api.GET('/v1/queue', { params: { query: { next_claims: 1, by_table: true } }, signal })),
+    signal => read(api.GET('/v1/queue', { params: { query: { group, next_claims: 1, by_table: true } }, signal })),
     never,
   );
   return (
@@ -73,19 +73,26 @@ function ReadShares() {
         const shares = sharesOf('table', found).sort(
           (a, b) => (b.ofQuota ?? 0) - (a.ofQuota ?? 0) || (b.used ?? 0) - (a.used ?? 0),
         );
-        return <ShareList title="Table" shares={shares.slice(0, TABLES_SHOWN)} reload={queue.reload} />;
+        return <ShareList title="Table" group={group} shares={shares.slice(0, TABLES_SHOWN)} reload={queue.reload} />;
       }}
     </Loaded>
   );
 }
 
-function ShareList({ title, shares, reload }: { title: string; shares: readonly Share[]; reload: () => void }) {
+interface SharesProps {
+  readonly title: string;
+  readonly group: string;
+  readonly shares: readonly Share[];
+  readonly reload: () => void;
+}
+
+function ShareList({ title, group, shares, reload }: SharesProps) {
   if (shares.length === 0) return <Empty>{`No ${title.toLowerCase()} has jobs, a weight or a limit.`}</Empty>;
   const name: Column<Share> = { head: title, show: one => <Name share={one} /> };
   const actions: Column<Share> = {
     head: ACTIONS,
     place: 'right',
-    show: one => <ShareActions share={one} reload={reload} />,
+    show: one => <ShareActions share={one} group={group} reload={reload} />,
   };
   return (
     <List
@@ -126,25 +133,27 @@ function OfQuota({ share }: { share: Share }) {
   );
 }
 
-function ShareActions({ share, reload }: { share: Share; reload: () => void }) {
+interface ShareProps {
+  readonly share: Share;
+  readonly group: string;
+  readonly reload: () => void;
+}
+
+function ShareActions({ share, group, reload }: ShareProps) {
   const [isOpen, setOpen] = useState(false);
-  const body = { scope: share.scope, name: share.id } as const;
+  const request = { body: { scope: share.scope, name: share.id }, params: { query: { group } } } as const;
   return (
     <span class="job-actions">
       {share.isPaused ? (
         <Action
           kind="small"
           done={reload}
-          run={async () => (await read(api.POST('/v1/queue/resume', { body }))).message}
+          run={async () => (await read(api.POST('/v1/queue/resume', request))).message}
         >
           Resume
         </Action>
       ) : (
-        <Action
-          kind="small"
-          done={reload}
-          run={async () => (await read(api.POST('/v1/queue/pause', { body }))).message}
-        >
+        <Action kind="small" done={reload} run={async () => (await read(api.POST('/v1/queue/pause', request))).message}>
           Pause
         </Action>
       )}
@@ -153,18 +162,18 @@ function ShareActions({ share, reload }: { share: Share; reload: () => void }) {
           Weight…
         </button>
       )}
-      {isOpen && <WeightDialog share={share} reload={reload} close={() => setOpen(false)} />}
+      {isOpen && <WeightDialog share={share} group={group} reload={reload} close={() => setOpen(false)} />}
     </span>
   );
 }
 
-function WeightDialog({ share, reload, close }: { share: Share; reload: () => void; close: () => void }) {
+function WeightDialog({ share, group, reload, close }: ShareProps & { close: () => void }) {
   const [weight, setWeight] = useState(String(share.weight));
   const [limit, setLimit] = useState(share.limit);
   const [isRunning, start] = useAction(
     async () => {
       const body = { scope: share.scope, name: share.id, weight: Number(weight), ...parseLimit(limit) } as const;
-      return (await read(api.PUT('/v1/queue/weights', { body }))).message;
+      return (await read(api.PUT('/v1/queue/weights', { body, params: { query: { group } } }))).message;
     },
     () => {
       reload();

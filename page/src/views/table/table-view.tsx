@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { api, read } from '../../api/client';
 import { readFailing } from '../../api/failing-jobs';
+import { useGroups } from '../../api/groups';
 import type { JobSummary, TableStatus } from '../../api/schema';
 import { mayOperate } from '../../api/session';
 import { anyJob, type Resource, thisTable, useResource } from '../../api/use-resource';
@@ -84,12 +85,18 @@ function contentOf(tab: string, table: TableStatus, reload: () => void): Compone
 }
 
 function Whereabouts({ table }: { table: TableStatus }) {
+  const groups = useGroups().data ?? [];
   return (
     <>
       <span class="location" title={table.location}>
         {table.location}
       </span>{' '}
       · tenant <a href={formatRoute(['tables'], { tenant: table.tenant })}>{table.tenant}</a>{' '}
+      {groups.length > 1 && (
+        <>
+          · group <a href={formatRoute(['queue'], { group: table.group })}>{table.group}</a>{' '}
+        </>
+      )}
       <Badge state={conditionOf(table)} />
     </>
   );

@@ -35,6 +35,7 @@ export function filterOfAddress(params: Readonly<Record<string, string>>): Table
   return {
     search: params['search'] ?? '',
     tenant: params['tenant'] ?? '',
+    group: params['group'] ?? '',
     condition: CONDITIONS.find(one => one === params['condition']) ?? '',
     sort: SORTS.find(one => one === params['sort']) ?? 'name',
     descending: params['order'] === 'descending',

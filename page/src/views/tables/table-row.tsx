@@ -4,7 +4,13 @@ import { formatRoute } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Ago, Bytes, Compactness, Count } from '../../parts/values';
 
-export function TableRow({ index, row }: { index: number; row: TableRowView | undefined }) {
+interface RowProps {
+  readonly index: number;
+  readonly row: TableRowView | undefined;
+  readonly showsGroup: boolean;
+}
+
+export function TableRow({ index, row, showsGroup }: RowProps) {
   if (row === undefined) {
     return (
       <div role="row" class="table-row unread-row" aria-rowindex={index + 2}>
@@ -23,6 +29,11 @@ export function TableRow({ index, row }: { index: number; row: TableRowView | un
         <span class="tenant" title={`tenant ${row.tenant}`}>
           {row.tenant}
         </span>
+        {showsGroup && row.group !== null && (
+          <span class="tenant" title={`group ${row.group}`}>
+            {row.group}
+          </span>
+        )}
       </span>
       <span role="cell" class="state">
         <Badge state={row.condition} title={row.refusal?.reason ?? ''} />

@@ -1,10 +1,12 @@
 // Tables: all of them, searched, filtered and sorted by the decider; the state of the list is in the address.
 import { useEffect, useState } from 'preact/hooks';
 import type { TableRows, TableSort } from '../../api/schema';
+import { useGroups } from '../../api/groups';
 import { mayOperate } from '../../api/session';
 import { count, plural } from '../../format/numbers';
 import { route, setParams } from '../../navigation/route';
 import { Empty, Head } from '../../parts/frame';
+import { GroupChoice } from '../../parts/group-choice';
 import { VirtualList } from '../../parts/virtual-list';
 import { filterOfAddress, nextOrder } from './filter-of-address';
 import { Register } from './register';
@@ -35,12 +37,13 @@ export function TablesView() {
   const shown = useTableRows(filter);
   const isPhone = usePhone();
   const total = shown.summary?.matching ?? 0;
+  const groups = (useGroups().data ?? []).map(one => one.group);
   return (
     <div class="fill">
       <Head title="Tables" sub={subtitle(shown.summary)}>
         {mayOperate.value && <Register done={shown.reload} />}
       </Head>
-      <Filters filter={filter} summary={shown.summary} />
+      <Filters filter={filter} summary={shown.summary} groups={groups} />
       {shown.problem !== '' && (
         <p class="problem" role="alert">
           {shown.problem}
@@ -56,7 +59,9 @@ export function TablesView() {
           columns={COLUMNS.length}
           onRange={shown.onRange}
           head={<HeadRow filter={filter} />}
-          row={index => <TableRow key={index} index={index} row={shown.pages.row(index)} />}
+          row={index => (
+            <TableRow key={index} index={index} row={shown.pages.row(index)} showsGroup={groups.length > 1} />
+          )}
         />
       )}
     </div>
@@ -101,7 +106,13 @@ function HeadRow({ filter }: { filter: TableFilter }) {
   );
 }
 
-function Filters({ filter, summary }: { filter: TableFilter; summary: TableRows | undefined }) {
+interface FilterProps {
+  readonly filter: TableFilter;
+  readonly summary: TableRows | undefined;
+  readonly groups: readonly string[];
+}
+
+function Filters({ filter, summary, groups }: FilterProps) {
   const [text, setText] = useState(filter.search);
   useEffect(() => {
     const timer = setTimeout(() => {
@@ -141,6 +152,7 @@ function Filters({ filter, summary }: { filter: TableFilter; summary: TableRows 
           <option key={name} value={name}>{`${name} (${count(tables)})`}</option>
         ))}
       </select>
+      <GroupChoice groups={groups} />
       <label class="sort-choice">
         <span>Sort by</span>
         <select

@@ -9,6 +9,7 @@ import { PAGE_ROWS, TablePages } from './table-pages';
 export interface TableFilter {
   readonly search: string;
   readonly tenant: string;
+  readonly group: string;
   readonly condition: TableCondition | '';
   readonly sort: TableSort;
   readonly descending: boolean;
@@ -110,6 +111,7 @@ function queryOf(filter: TableFilter, page: number) {
   return {
     search: filter.search,
     tenant: filter.tenant,
+    group: filter.group,
     sort: filter.sort,
     descending: filter.descending,
     offset: page * PAGE_ROWS,

@@ -54,6 +54,23 @@ def test_rows_are_sorted_by_any_column(sort: TableSort, ascending: str, descendi
     assert names(TableQuery(sort=sort, descending=True), jobs) == descending
 
 
+def test_each_count_is_of_the_rows_that_the_other_filters_select() -> None:
+    rows = [
+        replace(row("a"), group="etl"),
+        replace(row("b", tenant="web"), group="etl"),
+        replace(row("c"), group="default"),
+        TableRow(TableId("z"), "z", "sales"),
+    ]
+    found = select(rows, {}, TableQuery(group="etl"))
+    assert found.ids == ("a", "b")
+    assert (found.tenants, found.groups) == ({"sales": 1, "web": 1}, {"etl": 2, "default": 1})
+    found = select(rows, {}, TableQuery(group="etl", tenant="sales"))
+    assert (found.ids, found.tenants, found.groups) == (("a",), {"sales": 1, "web": 1}, {"etl": 1, "default": 1})
+    assert found.conditions == {TableCondition.COMPACT: 1}
+    found = select(rows, {}, TableQuery(condition=TableCondition.UNREAD))
+    assert (found.ids, found.groups) == (("z",), {})
+
+
 def test_a_row_without_figures_sorts_as_the_smallest() -> None:
     rows = [*ROWS, TableRow(TableId("z"), "z", "sales")]
     assert select(rows, {}, TableQuery(sort=TableSort.FILES)).ids[0] == "z"
