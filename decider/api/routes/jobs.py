@@ -169,20 +169,20 @@ async def _page(
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection:
+class _JobFilter:
     """Jobs that are listed: their state, and the queue of their group; None: all."""
 
     state: JobStage | None
     group: str | None
 
 
-async def _selection(
+async def _job_filter(
     group: GroupAsked,
     state: Annotated[
         JobStage | None, Query(description="Job state; without it, all states.", examples=["queued"])
     ] = None,
-) -> _Selection:
-    return _Selection(state, None if group is None else group.executor.name)
+) -> _JobFilter:
+    return _JobFilter(state, None if group is None else group.executor.name)
 
 
 @router.get("", summary="List jobs", response_model=JobList, responses=failures(404, 422))
@@ -190,7 +190,7 @@ async def list_jobs(
     tables: Tables,
     queue: Queue,
     http: Http,
-    chosen: Annotated[_Selection, Depends(_selection)],
+    chosen: Annotated[_JobFilter, Depends(_job_filter)],
     table: Annotated[
         str | None,
         Query(max_length=520, description="Table name or id; without it, all tables.", examples=["sales.orders"]),

@@ -33,8 +33,9 @@ export function Groups({ groups, chosen }: { groups: readonly GroupView[]; chose
     head: 'Tables',
     place: 'right',
     show: one => (
-      <a href={formatRoute(['tables'], { group: one.group })} aria-label={`Tables of ${one.group}`}>
+      <a href={formatRoute(['tables'], { group: one.group })}>
         <Count value={tables[one.group] ?? 0} />
+        <span class="hidden"> tables of {one.group}</span>
       </a>
     ),
   };
@@ -42,6 +43,7 @@ export function Groups({ groups, chosen }: { groups: readonly GroupView[]; chose
     <Card title="Groups" note="each has its own actors, jobs and quotas; slot time of the last hour">
       <List
         label="Groups"
+        region="groups"
         rows={groups}
         keyOf={one => one.group}
         columns={[name, belonging, ...COLUMNS]}
@@ -58,7 +60,7 @@ const COLUMNS: readonly Column<GroupView>[] = [
     show: one => (one.actors === 0 ? 'none' : `${plural(one.actors, 'actor')}, ${plural(one.slots, 'slot')}`),
   },
   { head: 'Running', place: 'right wide-only', show: one => <Count value={one.running} /> },
-  { head: 'Waiting', place: 'right', show: one => <Count value={one.waiting} /> },
+  { head: 'Waiting', place: 'right wide-only', show: one => <Count value={one.waiting} /> },
   {
     head: 'Oldest',
     place: 'right wide-only',

@@ -22,18 +22,11 @@ export function TableRow({ index, row, showsGroup }: RowProps) {
   }
   return (
     <div role="row" class="table-row" aria-rowindex={index + 2}>
-      <span role="cell" class="name">
+      <span role="cell" class={showsGroup ? 'name stacked' : 'name'}>
         <a href={formatRoute(['tables', row.name])} title={row.name}>
           {row.name}
         </a>
-        <span class="tenant" title={`tenant ${row.tenant}`}>
-          {row.tenant}
-        </span>
-        {showsGroup && row.group !== null && (
-          <span class="tenant" title={`group ${row.group}`}>
-            {row.group}
-          </span>
-        )}
+        <Belonging row={row} showsGroup={showsGroup} />
       </span>
       <span role="cell" class="state">
         <Badge state={row.condition} title={row.refusal?.reason ?? ''} />
@@ -60,5 +53,18 @@ export function TableRow({ index, row, showsGroup }: RowProps) {
         <Count value={row.jobs_waiting + row.jobs_running} />
       </span>
     </div>
+  );
+}
+
+function Belonging({ row, showsGroup }: { row: TableRowView; showsGroup: boolean }) {
+  const isShown = showsGroup && row.group !== null;
+  return (
+    <span class="tenant" title={`tenant ${row.tenant}${isShown ? `, group ${row.group}` : ''}`}>
+      <span class="its-tenant">
+        {row.tenant}
+        {isShown && ' · '}
+      </span>
+      {isShown && row.group}
+    </span>
   );
 }
