@@ -68,9 +68,17 @@ class AdviceChanges:
     async def override(self, table: TableRef, advice_id: str) -> Advice:
         """Lay the change over the table's overrides, and note that it was applied.
 
-        Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed.
+        Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed, or is an
+        order: overrides sort no files again.
         """
         advice = await self._find(table, advice_id, _APPLICABLE)
+        if advice.proof.order is not None:
+            raise Unsupported(
+                "files are sorted again only by an order in the table's own properties: apply the advice without "
+                "override",
+                field="override",
+                allowed="false",
+            )
         version = (await self._states.versions([table.id])).get(table.id, -1)
         # The registry first: an advice that was applied and is still open is recognized by the next analysis.
         changed = await self._registry.update(

@@ -43,7 +43,7 @@ def analyze(
     replay, and may raise to stop the analysis.
     """
     history, policy = trace.history, in_force.policy
-    prices, hours = _until_now(history, prices, now_ms)
+    prices, hours = until_now(history, prices, now_ms)
     if trace.refusal is not None or len(history.commits) < MIN_COMMITS or hours < MIN_HOURS:
         return None
     tick("left alone")
@@ -85,7 +85,7 @@ def judge(advice: Advice, trace: TableTrace, prices: CostModel, now_ms: int, tic
     `trace`: the commits since. None while there are too few of them. The time after the last commit is left out.
     """
     history = trace.history
-    _, hours = _until_now(history, prices, now_ms)
+    _, hours = until_now(history, prices, now_ms)
     first_ms, last_ms = _span(history)
     if len(history.commits) < MIN_COMMITS or hours < MIN_JUDGED_HOURS:
         return None
@@ -124,7 +124,7 @@ def _span(history: CommitTrace) -> tuple[int, int]:
     return (times[0], max(times)) if times else (0, 0)
 
 
-def _until_now(history: CommitTrace, prices: CostModel, now_ms: int) -> tuple[CostModel, float]:
+def until_now(history: CommitTrace, prices: CostModel, now_ms: int) -> tuple[CostModel, float]:
     """Return the prices with the time since the last commit as their tail, and the hours since the first commit."""
     first_ms, last_ms = _span(history)
     tail_hours = min(max(0, now_ms - last_ms) / MS_PER_HOUR, MAX_TAIL_HOURS)
@@ -172,7 +172,9 @@ def _replayed(done: SimulationResult, prices: CostModel) -> ReplayedCost:
     return ReplayedCost(prices.write_s(done), prices.read_s(done), done.mean_files, done.bytes_rewritten)
 
 
-def _text(value: bool | float | Fraction) -> str:  # noqa: FBT001 - a value of a policy
+def _text(value: bool | float | Fraction | str | None) -> str:  # noqa: FBT001 - a value of a policy
+    if value is None or isinstance(value, str):
+        return value or "none"
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int) else f"{float(value):g}"

@@ -1,5 +1,7 @@
 """AutoAnalyze: replays each table's history under other settings, and advises those that would have served better.
 
+Where reads with filters were reported, orders are compared, too; the change that saves most is advised.
+
 It has a share of one core, and a tenth of that while jobs or refreshes wait, or others use the machine. Deciders take
 turns by a lease. A table is due once a day, if enough was committed since its last analysis. Applied advice is judged
 by the commits that follow.
@@ -17,17 +19,19 @@ import structlog
 
 from decider.advice.analysis import MIN_COMMITS, analyze, is_in_force, judge
 from decider.advice.cpu_budget import CpuBudget, run_paced
+from decider.advice.order_advice import FilteredReads, OrderReading, analyze_order, judge_order, may_be_sorted
 from decider.background.runner import Schedule
 from decider.formats.registry import TableFormats
 from decider.state.effective_policy import EffectivePolicy
 from decider.store.registry.table_registry import TableRegistry
 from decider.store.tables.advice_records import Advice, AdviceStatus, Analysis
 from decider.store.tables.advice_store import AdviceStore
+from decider.store.tables.read_counts import ReadCounts
 from decider.store.tables.table_state import TableStateStore
 from decider.tracking.shared_defaults import SharedDefaults
 from decider.whatif.comparison import CostModel, Tick
-from decider.whatif.trace_reader import TableTrace, read_history
-from shared.errors import Corrupt, InvalidInput, LakewrightError
+from decider.whatif.trace_reader import TableTrace, comparable_columns, read_history
+from shared.errors import Corrupt, InvalidInput, LakewrightError, Unsupported
 from shared.table import TableId, TableRef
 
 EVERY_S = 1.0
@@ -72,6 +76,7 @@ class AdviceSources:
     states: TableStateStore
     formats: TableFormats
     defaults: SharedDefaults
+    reads: ReadCounts
 
 
 class AnalysisOutcome(StrEnum):
@@ -210,7 +215,7 @@ class AutoAnalyze:
             )
             outcome = AnalysisOutcome.WAITING
         elif advice is not None and advice.status is AdviceStatus.APPLIED:
-            now, outcome = await self._judged(advice, trace, now_ms)
+            now, outcome = await self._judged(table, advice, trace, now_ms)
         else:
             now, outcome = await self._advised(table, advice, trace, in_force, now_ms)
         if now != advice:
@@ -223,16 +228,42 @@ class AutoAnalyze:
         commits = MAX_COMMITS
         if advice is not None and advice.status is AdviceStatus.APPLIED and version > advice.applied_version >= 0:
             commits = min(commits, version - advice.applied_version)
-        # What else the process does meanwhile counts, too: the budget is kept, and what is unknown is not free.
-        started_s = process_time()
-        trace = await read_history(self._sources.formats.open(table.location), max_commits=commits)
-        await asyncio.sleep(self._budget.pause_s(process_time() - started_s))
+        trace = await self._charged(read_history(self._sources.formats.open(table.location), max_commits=commits))
         if trace.contradiction:
             raise Corrupt(trace.contradiction)
         return trace
 
-    async def _judged(self, advice: Advice, trace: TableTrace, now_ms: int) -> tuple[Advice, AnalysisOutcome]:
-        found = await self._paced(lambda tick: judge(advice, trace, PRICES, now_ms, tick))
+    async def _charged(self, reading: Awaitable[_T]) -> _T:
+        """Wait for a log to be read, and then pause as the budget asks for.
+
+        What else the process does meanwhile counts, too: the budget is kept, and what is unknown is not free.
+        """
+        started_s = process_time()
+        found = await reading
+        await asyncio.sleep(self._budget.pause_s(process_time() - started_s))
+        return found
+
+    async def _read_order(self, table: TableRef, trace: TableTrace) -> OrderReading:
+        """Read what reads and bounds of the table's files say of orders."""
+        reads = FilteredReads.of(await self._sources.reads.read(table.id))
+        if not reads.per_hour:
+            return OrderReading(reads, ())
+        reader = self._sources.formats.open(table.location)
+        try:
+            keyed, _ = await self._charged(comparable_columns(reader, trace, reads.columns))
+        except Unsupported:
+            return OrderReading(reads, ())
+        return OrderReading(reads, keyed)
+
+    async def _judged(
+        self, table: TableRef, advice: Advice, trace: TableTrace, now_ms: int
+    ) -> tuple[Advice, AnalysisOutcome]:
+        order = advice.proof.order
+        if order is None:
+            found = await self._paced(lambda tick: judge(advice, trace, PRICES, now_ms, tick))
+        else:
+            read = await self._read_order(table, trace)
+            found = await self._paced(lambda tick: judge_order(advice, order, trace, read, PRICES, now_ms, tick))
         if found is None:
             return advice, AnalysisOutcome.WAITING
         log.info("advice_judged", table=advice.table, predicted=found.predicted_share, saved=found.saved_share)
@@ -241,9 +272,16 @@ class AutoAnalyze:
     async def _advised(
         self, table: TableRef, advice: Advice | None, trace: TableTrace, in_force: EffectivePolicy, now_ms: int
     ) -> tuple[Advice | None, AnalysisOutcome]:
-        found = await self._paced(lambda tick: analyze(table.id, trace, in_force, PRICES, now_ms, tick))
-        if found is not None and found.id not in await self._store.dismissed(table.id):
-            return found, AnalysisOutcome.ADVISED
+        found = [await self._paced(lambda tick: analyze(table.id, trace, in_force, PRICES, now_ms, tick))]
+        if may_be_sorted(trace, in_force.policy):
+            read = await self._read_order(table, trace)
+            found += [
+                await self._paced(lambda tick: analyze_order(table.id, trace, in_force, read, PRICES, now_ms, tick))
+            ]
+        dismissed = await self._store.dismissed(table.id)
+        offered = [one for one in found if one is not None and one.id not in dismissed]
+        if offered:
+            return max(offered, key=lambda one: one.proof.saved_s_per_day), AnalysisOutcome.ADVISED
         # What was decided or judged stays to be seen until there is something new to say. A job that has not altered
         # the table a day later is lost, or waits where no actor is: the change is offered again.
         is_over = advice is not None and advice.status not in (AdviceStatus.OPEN, AdviceStatus.APPLYING)

@@ -117,12 +117,16 @@ def advise(
     return SortAdvice(best, now, tuple(found))
 
 
+def column_text(name: str) -> str:
+    """Return a column as a property names it."""
+    return name if name.isidentifier() else quoted(name)
+
+
 def describe_order(advice: SortAdvice, sample: RowSample, filters: int, left_out: Sequence[str]) -> dict[str, Any]:
     """Return advice as plain values; `filters`: how many there are, left_out: columns without comparable bounds."""
-    column = advice.column or ""
     return {
         "column": advice.column,
-        "properties": {"lakewright.sort-by": column if column.isidentifier() else quoted(column)} if column else {},
+        "properties": {"lakewright.sort-by": column_text(advice.column)} if advice.column else {},
         "share_read_now": round(advice.share_read_now, 4),
         "candidates": [{"column": one.column, "share_read": round(one.share_read, 4)} for one in advice.candidates],
         "filters": filters,

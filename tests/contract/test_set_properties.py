@@ -137,7 +137,9 @@ def test_advice_is_found_applied_by_an_actor_and_used_by_the_next_decision(lab: 
 
         analyze = AutoAnalyze(
             tables.advice,
-            AdviceSources(tables.registry, tables.states, tables.formats, tables.defaults),
+            AdviceSources(
+                tables.registry, tables.states, tables.formats, tables.defaults, decider.services.queue.reads
+            ),
             share=1.0,
             has_jobs=has_jobs,
             is_needed=lambda: False,

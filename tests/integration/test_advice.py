@@ -14,10 +14,12 @@ from decider.store.tables.advice_records import Advice, Evidence, ReplayedCost
 from decider.store.tables.advice_store import AdviceStore
 from shared.jobs.options import ALREADY_SET
 from shared.jobs.payload import SET_PROPERTIES
+from shared.policy.policy import MIB
 from shared.queue import keys
 from shared.queue.model import RunResult
 from shared.table import TableId
 from tests.support.advice_world import AdviceWorld
+from tests.support.advised_histories import Process
 from tests.support.live_decider import LiveDecider
 from tests.support.waiting import until
 
@@ -69,6 +71,61 @@ def test_advice_is_found_listed_applied_and_judged(world: AdviceWorld) -> None:
     world.go_on(name, 60)
     assert world.later() is AnalysisOutcome.NOTHING
     assert world.advice(name) == judged
+
+
+LOADS = Process(4, 180 * MIB, 0.1, 60, 24, 4)
+LOOK_UP = {"type": "eq", "term": "v", "value": "m"}
+
+
+def test_an_order_is_advised_by_reported_reads_applied_as_a_property_and_judged(world: AdviceWorld) -> None:
+    name = world.table("loads", process=LOADS, bounds=("a", "z"))
+    world.report_reads(name, LOOK_UP, 500)
+    assert world.run_once() is AnalysisOutcome.ADVISED
+    advice = world.advice(name)
+    assert advice["change"] == {"lakewright.sort-by": "v"}
+    assert advice["former"] == {"lakewright.sort-by": "none"}
+    order = advice["proof"]["order"]
+    assert (order["column"], order["share_read_now"]) == ("v", 1.0)
+    assert 0 < order["share_read_sorted"] < 0.1
+    assert "sort-by=v" in world.cli("advice", "list")
+    assert "reported reads an hour have filters" in world.cli("advice", "show", name)
+
+    refused = world.apply(name, override=True)
+    assert (refused.status_code, refused.json()["field"]) == (409, "override")
+    assert world.decider.get(f"/v1/tables/{name}")["properties"] == {}
+    assert world.apply(name).json()["status"] == "applying"
+    world.alter(name)
+    assert world.advice(name)["status"] == "applied"
+
+    world.logs[name].bounds = ("a", "b")
+    world.go_on(name, 90)
+    assert world.later() is AnalysisOutcome.JUDGED
+    judged = world.advice(name)["judgement"]
+    assert judged["predicted_share"] == advice["saved_share"]
+    assert judged["saved_share"] > 0.5, "new files are not read by the filter"
+
+
+@pytest.mark.parametrize("days", [0, 1])
+def test_no_order_is_advised_without_reads_on_two_days(world: AdviceWorld, days: int) -> None:
+    name = world.table("loads", process=LOADS, bounds=("a", "z"))
+    if days:
+        world.report_reads(name, LOOK_UP, 5_000, days=days)
+    world.run_once()
+    advice = world.advice(name)
+    assert advice is None or "lakewright.sort-by" not in advice["change"]
+
+
+def test_an_order_that_was_dismissed_leaves_room_for_the_next_best_change(world: AdviceWorld) -> None:
+    name = world.table("loads", process=LOADS, bounds=("a", "z"))
+    world.report_reads(name, LOOK_UP, 500)
+    world.run_once()
+    order = world.advice(name)["id"]
+    world.decider.post(f"/v1/tables/{name}/advice/{order}/dismiss", {}).raise_for_status()
+    world.go_on(name, 60)
+    world.later()
+    advice = world.advice(name)
+    assert advice["id"] == order or "lakewright.sort-by" not in advice["change"]
+    assert advice["status"] == ("dismissed" if advice["id"] == order else "open")
 
 
 def test_a_change_that_was_applied_is_seen_in_the_next_decision(world: AdviceWorld) -> None:

@@ -223,7 +223,9 @@ def test_advice_names_a_table_of_a_catalog_in_sql_and_for_one_in_a_folder_names_
     assert register(decider, PLACE, name="sales.orders").status_code == httpx.codes.CREATED
     decider.drain()
     services = decider.services.tables
-    sources = AdviceSources(services.registry, services.states, services.formats, services.defaults)
+    sources = AdviceSources(
+        services.registry, services.states, services.formats, services.defaults, decider.services.queue.reads
+    )
     later = 1_700_000_000_000 + 10 * DAY_MS
     analyze = AutoAnalyze(
         services.advice, sources, share=1.0, has_jobs=no_jobs, is_needed=lambda: False, now_ms=lambda: later

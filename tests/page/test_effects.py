@@ -112,7 +112,7 @@ def register(scene: Scene) -> None:
 def cancel_expedite_and_resume(scene: Scene) -> None:
     """Only the partition whose job was not cancelled is rewritten."""
     scene.visit.open("queue")
-    scene.press("Show them")
+    scene.press("Show jobs")
     scene.press_of_job(SECOND, "Cancel")
     until("one job is left", lambda: scene.queued == [FIRST])
     scene.press_of_job(FIRST, "Expedite")

@@ -186,7 +186,7 @@ def test_quotas_of_tables_are_shown_on_demand(decider: LiveDecider, person: Call
     decider.client.put("/v1/queue/weights", json=quota).raise_for_status()
     tab = person(decider).open("queue")
     card = tab.locator(".card", has=tab.get_by_role("heading", name="Tables by slot time"))
-    card.get_by_role("button", name="Show them").click()
+    card.get_by_role("button", name="Show tables").click()
     expect(card.locator("tbody tr")).to_have_count(1)
     expect(card.locator("tbody tr")).to_contain_text("sales.orders")
     expect(card.locator("tbody tr")).to_contain_text("30%")

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from typer.testing import CliRunner
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from decider.background.auto_analyze import AGAIN_MS, LIST_EVERY_MS, AdviceSources, AnalysisOutcome, AutoAnalyze
+from decider.store.tables.read_counts import SINCE
 from services.cli.__main__ import app
 from shared.jobs.payload import SET_PROPERTIES, JobPayload
 from shared.policy.policy import KIB
-from shared.queue import commands
+from shared.queue import commands, keys
 from shared.queue.model import Claim, RunResult
 from shared.table import Commit
 from tests.support.advised_histories import AdvisedLog, Process, write
@@ -40,7 +42,11 @@ class AdviceWorld:
         self.analyze = AutoAnalyze(
             services.tables.advice,
             AdviceSources(
-                services.tables.registry, services.tables.states, services.tables.formats, services.tables.defaults
+                services.tables.registry,
+                services.tables.states,
+                services.tables.formats,
+                services.tables.defaults,
+                services.queue.reads,
             ),
             share=share,
             has_jobs=self.has_jobs,
@@ -52,9 +58,17 @@ class AdviceWorld:
         """Return that there are none, lest each pass take ten times as long."""
         return False
 
-    def table(self, name: str, *, commits: int = 80, seed: int = 1) -> str:
-        self.logs[name] = log = AdvisedLog(self.folder / name, START_MS)
-        self.commits[name] = write(EVENTS, seed, 400)
+    def table(
+        self,
+        name: str,
+        *,
+        commits: int = 80,
+        seed: int = 1,
+        process: Process = EVENTS,
+        bounds: tuple[str, str] | None = None,
+    ) -> str:
+        self.logs[name] = log = AdvisedLog(self.folder / name, START_MS, bounds=bounds)
+        self.commits[name] = write(process, seed, 400)
         log.write(self.commits[name][:commits])
         return self.decider.register(log.path, name)
 
@@ -63,6 +77,16 @@ class AdviceWorld:
         log = self.logs[name]
         log.write(self.commits[name][log.version : log.version + commits])
         self.decider.sweep()
+
+    def report_reads(self, name: str, expression: Mapping[str, object], per_day: int, *, days: int = 4) -> None:
+        """Have reads with a filter counted, as if they had been reported on each of the last days."""
+        table = self.decider.get(f"/v1/tables/{name}")["id"]
+        redis = self.decider.services.operations.redis
+        self.decider.run(self.decider.services.queue.reads.add(table, 1, {json.dumps(expression): per_day * days}))
+        today = int(time.time() * 1000) // DAY_MS
+        counts = {str(today - ago): per_day for ago in range(days)}
+        since = {SINCE: (today - days + 1) * DAY_MS}
+        self.decider.run(redis.hset(keys.reads(table), mapping={**counts, **since}))
 
     def run_once(self) -> AnalysisOutcome:
         return self.decider.run(self.analyze.run_once()).outcome

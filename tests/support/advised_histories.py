@@ -145,11 +145,15 @@ def every_policy(policy: Policy) -> list[Policy]:
 
 @dataclass(slots=True)
 class AdvisedLog:
-    """A log below a folder; commits are written with their times moved by `shift_ms`."""
+    """A log below a folder; commits are written with their times moved by `shift_ms`.
+
+    bounds: least and greatest value of the column `v` in each file that is written; None: no statistics.
+    """
 
     path: Path
     shift_ms: int = 0
     version: int = -1
+    bounds: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         (self.path / "_delta_log").mkdir(parents=True)
@@ -184,12 +188,19 @@ class AdvisedLog:
                         "size": file.size_bytes,
                         "modificationTime": commit.timestamp_ms,
                         "dataChange": commit.data_change,
+                        **self._statistics(),
                     }
                 }
                 for file in commit.added
             ]
             self._write(commit.timestamp_ms, commit.operation, [*removed, *added])
         return self.version
+
+    def _statistics(self) -> dict[str, str]:
+        if self.bounds is None:
+            return {}
+        low, high = self.bounds
+        return {"stats": json.dumps({"numRecords": 100, "minValues": {"v": low}, "maxValues": {"v": high}})}
 
     def _write(self, at_ms: int, operation: str, actions: list[dict[str, object]]) -> None:
         self.version += 1

@@ -48,9 +48,22 @@ class ReplayedCostView(ResponseModel, alias_generator=read_from(write_cost_s="wr
 
     cost_s: Rounded3 = Field(description="Total cost in core-seconds.")
     write_cost_s: Rounded3 = Field(description="Core-seconds of rewriting.")
-    read_cost_s: Rounded3 = Field(description="Core-seconds of opening files.")
+    read_cost_s: Rounded3 = Field(
+        description="Core-seconds of opening files; of an order, of reading what filters do not exclude."
+    )
     files_mean: Rounded2 = Field(description="Mean number of live files.")
     bytes_rewritten: int = Field(description="Bytes rewritten.")
+
+
+class OrderProofView(
+    ResponseModel, alias_generator=read_from(share_read_now="share_now", share_read_sorted="share_sorted")
+):
+    """An order of rows, and the bytes that filters of reported reads read with it."""
+
+    column: str = Field(description="Column.")
+    share_read_now: Rounded4 = Field(description="Mean share of the live bytes that the filters read at the analysis.")
+    share_read_sorted: Rounded4 = Field(description="The same once the table is sorted by the column.")
+    bytes: int = Field(description="Live bytes.")
 
 
 class ProofView(ResponseModel, alias_generator=read_from(before="current", after="advised")):
@@ -59,10 +72,15 @@ class ProofView(ResponseModel, alias_generator=read_from(before="current", after
     versions: tuple[int, int] = Field(description="First and last version replayed.")
     commits: int = Field(description="Number of commits replayed.")
     hours: Rounded2 = Field(description="Hours from the first commit to the analysis.")
-    queries_per_hour: float = Field(description="Assumed queries per hour that read the table.")
+    queries_per_hour: Rounded4 = Field(
+        description="Assumed queries per hour that read the table; of an order, reported reads with filters."
+    )
     before: ReplayedCostView = Field(description="Replay under the policy in effect.")
     after: ReplayedCostView = Field(description="Replay under the advised policy.")
-    half_share: Rounded4 = Field(description="Saved share of the cost over the half of the commits that saves less.")
+    half_share: Rounded4 = Field(
+        description="Saved share of the cost over the half of the commits, of an order of the files, that saves less."
+    )
+    order: OrderProofView | None = Field(description="Order that is advised; null for any other change.")
 
 
 class JudgementView(
@@ -205,7 +223,7 @@ async def list_advice(
 ) -> AdviceList:
     """List changes of policies that would have saved most, found by replaying the tables' own histories.
 
-    Costs are core-seconds of rewriting and of opening files, as in what-if.
+    Orders are compared by reported reads. Costs are core-seconds of rewriting and of reading.
     """
     every, analyses = await tables.advice.all(), await tables.advice.analyses()
     wanted = sorted((one for one in every if one.status.value in status), key=lambda one: -one.proof.saved_s_per_day)[
@@ -238,6 +256,7 @@ async def apply_advice(
 
     The table's next decision uses them. The commit changes the metadata, and with that Delta aborts every transaction
     that is open on the table. With `override`, the change becomes overrides of the registration, without a commit.
+    An order cannot: files are sorted only by the table's own properties.
     """
     await _require(table, advice, tables)
     if asked.override and asked.dry_run:

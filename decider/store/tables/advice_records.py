@@ -39,11 +39,22 @@ class ReplayedCost:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderEvidence:
+    """An order by a column: mean share of the live bytes that filters read, as these are and once they are sorted."""
+
+    column: str
+    share_now: float
+    share_sorted: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """The replays that an advice rests on: which commits, under the policy in effect, and under the advised one.
 
     `hours`: length of the replayed time, from the first commit until the analysis. half_share: share of the cost that
-    the change saves over the half of the commits in which it saves less.
+    the change saves over the half of the commits in which it saves less. order: of an advice to sort the table, whose
+    costs are those of reads with filters and of sorting, and whose halves are those of the files.
     """
 
     first_version: int
@@ -54,6 +65,7 @@ class Evidence:
     current: ReplayedCost
     advised: ReplayedCost
     half_share: float
+    order: OrderEvidence | None = None
 
     @property
     def versions(self) -> tuple[int, int]:

@@ -32,10 +32,15 @@ SINCE = "since"
 
 @dataclass(frozen=True, slots=True)
 class ReportedReads:
-    """Reads of one table at their rate of the last seven days, per hour, and its filters, most frequent first."""
+    """Reads of one table at their rate of the last seven days, per hour, and its filters, most frequent first.
+
+    counted: reads of these days. steady_per_hour: rate of the half of these days that has fewer; 0 for a single day.
+    """
 
     per_hour: float
     filters: tuple[tuple[Any, int], ...]
+    counted: int = 0
+    steady_per_hour: float = 0.0
 
 
 class ReadCounts:
@@ -69,17 +74,37 @@ class ReadCounts:
             pipe.time()
             pipe.zrevrange(keys.read_filters(table), 0, FILTERS_KEPT // 2 - 1, withscores=True)
             reads, clock, used = await pipe.execute()
-        weekly = weekly_reads(reads, milliseconds(clock))
+        now_ms = milliseconds(clock)
         return ReportedReads(
-            weekly * HOUR_MS / WEEK_MS, tuple((json.loads(expression), int(count)) for expression, count in used)
+            weekly_reads(reads, now_ms) * HOUR_MS / WEEK_MS,
+            tuple((json.loads(expression), int(count)) for expression, count in used),
+            sum(count for _, _, count in _days(reads, now_ms)),
+            steady_reads_per_hour(reads, now_ms),
         )
 
 
 def weekly_reads(reads: Mapping[bytes | str, bytes | str], now_ms: int) -> int:
     """Return the reads of a week, at the rate of those that were reported in the last seven days; 0: none were."""
+    days = _days(reads, now_ms)
+    return sum(count for _, _, count in days) * WEEK_MS // max(now_ms - days[0][0], HOUR_MS)
+
+
+def steady_reads_per_hour(reads: Mapping[bytes | str, bytes | str], now_ms: int) -> float:
+    """Return the reads per hour of the half of the last seven days that has fewer; 0 if all were on one day."""
+    days = _days(reads, now_ms)
+    middle = len(days) // 2
+    halves = (days[:middle], days[middle:]) if middle else ()
+    rates = [sum(count for _, _, count in half) * HOUR_MS / max(HOUR_MS, half[-1][1] - half[0][0]) for half in halves]
+    return min(rates, default=0.0)
+
+
+def _days(reads: Mapping[bytes | str, bytes | str], now_ms: int) -> list[tuple[int, int, int]]:
+    """Return the last seven days since the first report: begin and end in milliseconds, and reads."""
     counts = {text(field): int(value) for field, value in reads.items()}
     since_ms = counts.pop(SINCE, now_ms)
-    first_day = now_ms // DAY_MS - DAYS + 1
-    counted = sum(count for day, count in counts.items() if int(day) >= first_day)
-    counted_ms = now_ms - max(since_ms, first_day * DAY_MS)
-    return counted * WEEK_MS // max(counted_ms, HOUR_MS)
+    today = now_ms // DAY_MS
+    first = max(today - DAYS + 1, min(since_ms // DAY_MS, today))
+    return [
+        (max(since_ms, day * DAY_MS), min(now_ms, (day + 1) * DAY_MS), counts.get(str(day), 0))
+        for day in range(first, today + 1)
+    ]

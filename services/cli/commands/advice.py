@@ -105,7 +105,7 @@ def _show_one(out: Output, answer: Any) -> None:
     out.line(f"{advice['message']} ({advice['status']})")
     out.rows(
         f"{counted(proof['commits'], 'commit')} over {time_span(proof['hours'] * 3600)}",
-        ("", "core time", "rewriting", "opening files", "files", "rewritten"),
+        ("", "core time", "rewriting", "reading", "files", "rewritten"),
         [_cost(name, proof[key]) for name, key in (("before", "before"), ("after", "after"))],
     )
     if advice["judgement"] is not None:

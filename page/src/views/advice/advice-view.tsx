@@ -18,7 +18,7 @@ export function AdviceView() {
   const found = useResource('advice', signal => read(api.GET('/v1/advice', { params: { query }, signal })), never);
   return (
     <>
-      <Head title="Advice" sub="What a change of policy would have saved, by a replay of each table's own log" />
+      <Head title="Advice" sub="What a change of policy would have saved, by each table's own log and reported reads" />
       <Loaded of={found}>
         {list => (
           <>
@@ -59,7 +59,7 @@ function AdviceCard({ advice, reload }: { advice: StoredAdvice; reload: () => vo
         <pre class="block">{formatProperties(advice.change)}</pre>
         <p class="note">
           Proof: {plural(proof.commits, 'commit')} over {duration(proof.hours * 3600)} cost{' '}
-          {duration(proof.after.cost_s)} instead of {duration(proof.before.cost_s)} of rewriting and opening files.{' '}
+          {duration(proof.after.cost_s)} instead of {duration(proof.before.cost_s)} of rewriting and reading.{' '}
           <a href={formatRoute(['tables', advice.table], { tab: 'what-if' })}>Compare all rules</a>
         </p>
         {judgement !== null && (

@@ -17,7 +17,7 @@ export function QueuedJobs({ group }: { group: string }) {
         <Pages group={group} />
       ) : (
         <button type="button" onClick={() => setOpen(true)}>
-          Show them
+          Show jobs
         </button>
       )}
     </Card>

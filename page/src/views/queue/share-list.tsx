@@ -51,7 +51,7 @@ export function TableShares({ group }: { group: string }) {
         <ReadShares group={group} />
       ) : (
         <button type="button" onClick={() => setOpen(true)}>
-          Show them
+          Show tables
         </button>
       )}
     </Card>

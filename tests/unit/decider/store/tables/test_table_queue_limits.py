@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from decider.state.effective_policy import LogStatus, PolicyDefaults
 from decider.store.queue.occupancy import SlotOccupancy, quota_occupation
-from decider.store.tables.read_counts import DAY_MS, DAYS, HOUR_MS, SINCE, WEEK_MS, weekly_reads
+from decider.store.tables.read_counts import DAY_MS, DAYS, HOUR_MS, SINCE, WEEK_MS, steady_reads_per_hour, weekly_reads
 from decider.store.tables.table_queue_limits import queue_limits_of
 from shared.policy.policy import BudgetWork, Policy
 from shared.queue.model import Scope
@@ -67,9 +67,13 @@ TODAY = 20_000
 NOON = TODAY * DAY_MS + DAY_MS // 2
 
 
-def counted(by_day: dict[int, int], since_ms: int = 1) -> int:
+def stored(by_day: dict[int, int], since_ms: int = 1) -> dict[bytes | str, bytes | str]:
     fields = {str(day): str(count) for day, count in by_day.items()} | {SINCE: str(since_ms)}
-    return weekly_reads({name.encode(): value.encode() for name, value in fields.items()}, NOON)
+    return {name.encode(): value.encode() for name, value in fields.items()}
+
+
+def counted(by_day: dict[int, int], since_ms: int = 1) -> int:
+    return weekly_reads(stored(by_day, since_ms), NOON)
 
 
 def test_nothing_reported_is_nothing() -> None:
@@ -101,3 +105,19 @@ def test_one_more_read_never_lowers_the_rate(by_day: dict[int, int], day: int, a
     more = by_day | {day: by_day.get(day, 0) + 1}
     assert counted(more, NOON - age_ms) >= counted(by_day, NOON - age_ms)
     assert counted(by_day, NOON - age_ms) <= sum(by_day.values()) * DAYS * 24
+
+
+@pytest.mark.parametrize(
+    ("by_day", "since_ms", "per_hour"),
+    [
+        ({TODAY: 1_000}, NOON - 2 * HOUR_MS, 0.0),  # All on one day.
+        ({TODAY - 1: 12, TODAY: 60}, NOON - 24 * HOUR_MS, 1.0),
+        ({TODAY: 1_000}, NOON - 24 * HOUR_MS, 0.0),
+        ({TODAY - 6: 72, TODAY - 1: 1_000}, 1, 1.0),  # Three days, and three and a half.
+        ({TODAY - 7: 1_000_000}, 1, 0.0),
+    ],
+)
+def test_the_steady_rate_is_that_of_the_half_of_the_days_with_fewer_reads(
+    by_day: dict[int, int], since_ms: int, per_hour: float
+) -> None:
+    assert steady_reads_per_hour(stored(by_day, since_ms), NOON) == per_hour
