@@ -53,8 +53,8 @@ class Evidence:
     """The replays that an advice rests on: which commits, under the policy in effect, and under the advised one.
 
     `hours`: length of the replayed time, from the first commit until the analysis. half_share: share of the cost that
-    the change saves over the half of the commits in which it saves less. order: of an advice to sort the table, whose
-    costs are those of reads with filters and of sorting, and whose halves are those of the files.
+    the change saves over the half of the commits in which it saves less. order: the order that is advised, if any; the
+    costs are of reads with filters and of sorting then, and the halves are halves of the files.
     """
 
     first_version: int
