@@ -1,6 +1,7 @@
 """AutoAnalyze: replays each table's history under other settings, and advises those that would have served better.
 
-Where reads with filters were reported, orders are compared, too; the change that saves most is advised.
+Where reads with filters were reported, orders are compared, too; where files are kept that no version needs, a vacuum.
+The change that saves most is advised.
 
 It has a share of one core, and a tenth of that while jobs or refreshes wait, or others use the machine. Deciders take
 turns by a lease. A table is due once a day, if enough was committed since its last analysis. Applied advice is judged
@@ -20,8 +21,10 @@ import structlog
 from decider.advice.analysis import MIN_COMMITS, analyze, is_in_force, judge
 from decider.advice.cpu_budget import CpuBudget, run_paced
 from decider.advice.order_advice import FilteredReads, OrderReading, analyze_order, judge_order, may_be_sorted
+from decider.advice.vacuum_advice import analyze_vacuum, judge_vacuum, may_be_vacuumed
 from decider.background.runner import Schedule
 from decider.formats.registry import TableFormats
+from decider.formats.table_format import VacuumPreview
 from decider.state.effective_policy import EffectivePolicy
 from decider.store.registry.table_registry import TableRegistry
 from decider.store.tables.advice_records import Advice, AdviceStatus, Analysis
@@ -32,7 +35,10 @@ from decider.tracking.shared_defaults import SharedDefaults
 from decider.whatif.comparison import CostModel, Tick
 from decider.whatif.trace_reader import TableTrace, comparable_columns, read_history
 from shared.errors import Corrupt, InvalidInput, LakewrightError, Unsupported
-from shared.table import TableId, TableRef
+from shared.jobs.options import VacuumOptions
+from shared.jobs.payload import VACUUM
+from shared.policy.policy import Policy
+from shared.table import TableId, TableMetadata, TableRef
 
 EVERY_S = 1.0
 """Seconds between two tables; the pauses of the budget come on top."""
@@ -70,13 +76,14 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class AdviceSources:
-    """Where AutoAnalyze reads tables from."""
+    """Where AutoAnalyze reads tables from; twins: other names of a table, with metadata of their own."""
 
     registry: TableRegistry
     states: TableStateStore
     formats: TableFormats
     defaults: SharedDefaults
     reads: ReadCounts
+    twins: Callable[[TableRef, TableMetadata], Awaitable[tuple[str, ...]]]
 
 
 class AnalysisOutcome(StrEnum):
@@ -255,11 +262,28 @@ class AutoAnalyze:
             return OrderReading(reads, ())
         return OrderReading(reads, keyed)
 
+    async def _preview_vacuum(
+        self, table: TableRef, trace: TableTrace, policy: Policy, now_ms: int
+    ) -> VacuumPreview | None:
+        """Plan a vacuum of what commits have removed; None where none would run, or its plan cannot be made."""
+        if await self._sources.twins(table, trace.metadata):
+            return None
+        reader = self._sources.formats.open(table.location)
+        try:
+            found = await self._charged(reader.plan_vacuum(policy, VacuumOptions(), now_ms))
+        except (Unsupported, InvalidInput, Corrupt):
+            return None
+        is_refused = found.refusal is not None and VACUUM not in found.refusal.allows
+        return None if is_refused else found
+
     async def _judged(
         self, table: TableRef, advice: Advice, trace: TableTrace, now_ms: int
     ) -> tuple[Advice, AnalysisOutcome]:
-        order = advice.proof.order
-        if order is None:
+        order, held = advice.proof.order, advice.proof.held
+        if held is not None:
+            preview = await self._preview_vacuum(table, trace, Policy.decode(advice.former), now_ms)
+            found = None if preview is None else judge_vacuum(advice, held, trace, preview, PRICES, now_ms)
+        elif order is None:
             found = await self._paced(lambda tick: judge(advice, trace, PRICES, now_ms, tick))
         else:
             read = await self._read_order(table, trace)
@@ -278,6 +302,10 @@ class AutoAnalyze:
             found += [
                 await self._paced(lambda tick: analyze_order(table.id, trace, in_force, read, PRICES, now_ms, tick))
             ]
+        if may_be_vacuumed(trace, in_force.policy, PRICES, now_ms):
+            preview = await self._preview_vacuum(table, trace, in_force.policy, now_ms)
+            if preview is not None:
+                found.append(analyze_vacuum(table.id, trace, in_force.policy, preview, PRICES, now_ms))
         dismissed = await self._store.dismissed(table.id)
         offered = [one for one in found if one is not None and one.id not in dismissed]
         if offered:

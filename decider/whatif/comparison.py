@@ -157,7 +157,7 @@ def recommend(
     def option(candidate: Policy) -> Candidate:
         key = (candidate.target_bytes, candidate.fan_in, candidate.tolerance, candidate.min_input_files)
         if key not in tried:
-            tick(f"target {_size(key[0])}, fan-in {key[1]}, tolerance {float(key[2]):g}, {key[3]} inputs")
+            tick(f"target {size_text(key[0])}, fan-in {key[1]}, tolerance {float(key[2]):g}, {key[3]} inputs")
             done = replay_lakewright(history, candidate, tail_ms=prices.tail_ms)
             tried[key] = prices.candidate(candidate, done)
         return tried[key]
@@ -239,7 +239,7 @@ def _leave_alone(best: Candidate, left_alone: Candidate) -> str:
 def _change(best: Candidate, current: Candidate, left_alone: Candidate, prices: CostModel) -> str:
     settings = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
     files, files_then = (_number(one.replayed.mean_files) for one in (current, best))
-    rewritten, rewritten_then = (_size(one.replayed.bytes_rewritten) for one in (current, best))
+    rewritten, rewritten_then = (size_text(one.replayed.bytes_rewritten) for one in (current, best))
     fewer = files != files_then and best.replayed.mean_files < current.replayed.mean_files
     less = rewritten != rewritten_then and best.replayed.bytes_rewritten < current.replayed.bytes_rewritten
     if fewer and less:
@@ -261,13 +261,13 @@ def _ties(best: Candidate, tried: Iterable[Candidate]) -> str:
     """Name the other targets that cost as much as the best one, all else being equal."""
     policy = best.policy
     others = [
-        _size(one.policy.target_bytes)
+        size_text(one.policy.target_bytes)
         for one in tried
         if one is not best
         and one.cost_s == best.cost_s
         and replace(one.policy, target_bytes=policy.target_bytes) == policy
     ]
-    return f" A target of {' or '.join(others)} costs the same as {_size(policy.target_bytes)}." if others else ""
+    return f" A target of {' or '.join(others)} costs the same as {size_text(policy.target_bytes)}." if others else ""
 
 
 def _gain(option: Candidate, left_alone: Candidate) -> str:
@@ -285,7 +285,7 @@ def _properties(best: Policy, current: Policy) -> dict[str, str]:
     if best.enabled != current.enabled:
         found["lakewright.enabled"] = "true" if best.enabled else "false"
     if best.target_bytes != current.target_bytes:
-        found["lakewright.target-file-size"] = _size(best.target_bytes).replace(" ", "")
+        found["lakewright.target-file-size"] = size_text(best.target_bytes).replace(" ", "")
     if best.fan_in != current.fan_in:
         found["lakewright.fan-in"] = str(best.fan_in)
     if best.tolerance != current.tolerance:
@@ -304,7 +304,8 @@ def _files(number: str) -> str:
     return "file" if number == "1" else "files"
 
 
-def _size(count_bytes: int) -> str:
+def size_text(count_bytes: int) -> str:
+    """Return a size for people, in binary units."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")):
         if count_bytes >= unit:
             return f"{_number(count_bytes / unit)} {name}"

@@ -73,7 +73,10 @@ def build_background(settings: DeciderSettings, services: Services) -> Mapping[s
         load = MachineLoad(settings.tracking.background_load)
         tasks["auto_analyze"] = AutoAnalyze(
             tables.advice,
-            AdviceSources(tables.registry, tables.states, tables.formats, tables.defaults, queue.reads),
+            AdviceSources(
+                *(tables.registry, tables.states, tables.formats, tables.defaults, queue.reads),
+                twins=requests.tracker.twins,
+            ),
             share=settings.tracking.advice_cpu,
             has_jobs=admin.has_jobs,
             is_needed=lambda: refresh_queue.backlog > 0 or load.is_busy(),

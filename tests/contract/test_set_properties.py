@@ -138,7 +138,8 @@ def test_advice_is_found_applied_by_an_actor_and_used_by_the_next_decision(lab: 
         analyze = AutoAnalyze(
             tables.advice,
             AdviceSources(
-                tables.registry, tables.states, tables.formats, tables.defaults, decider.services.queue.reads
+                *(tables.registry, tables.states, tables.formats, tables.defaults, decider.services.queue.reads),
+                twins=decider.services.requests.tracker.twins,
             ),
             share=1.0,
             has_jobs=has_jobs,

@@ -128,6 +128,41 @@ def test_an_order_that_was_dismissed_leaves_room_for_the_next_best_change(world:
     assert advice["status"] == ("dismissed" if advice["id"] == order else "open")
 
 
+REPLACED = Process(4, 180 * MIB, 0.1, 60, 8, 2)
+"""Every eight hours a partition is dropped whose files stay in the store."""
+
+
+def test_a_vacuum_is_advised_where_removed_files_are_kept_and_judged_by_what_is_left(world: AdviceWorld) -> None:
+    name = world.table("replaced", commits=160, process=REPLACED, has_files=True)
+    assert world.run_once() is AnalysisOutcome.ADVISED
+    advice = world.advice(name)
+    assert advice["change"] == {"lakewright.vacuum": "on"}
+    planned = world.decider.post(f"/v1/tables/{name}/actions/vacuum", {"dry_run": True}).json()
+    held = advice["proof"]["held"]
+    assert held["retention_s"] == 7 * 86_400
+    assert 0 < held["files"] <= planned["files"], "more has expired by the clock of the service"
+    assert advice["proof"]["before"]["storage_cost_s"] > advice["proof"]["after"]["storage_cost_s"] > 0
+    assert "no version of the last 7 days needs" in world.cli("advice", "show", name)
+
+    assert world.apply(name).json()["status"] == "applying"
+    world.alter(name)
+    world.logs[name].has_files = False
+    for path in world.logs[name].path.glob("day=*/*"):
+        path.unlink()
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.JUDGED
+    judged = world.advice(name)["judgement"]
+    assert judged["saved_share"] > 0.1
+    assert judged["actual_cost_s"] == judged["advised_cost_s"], "nothing is left that no version needs"
+
+
+def test_no_vacuum_is_advised_where_another_engine_deletes_what_expired(world: AdviceWorld) -> None:
+    name = world.table("replaced", commits=160, process=REPLACED)
+    world.run_once()
+    advice = world.advice(name)
+    assert advice is None or "lakewright.vacuum" not in advice["change"]
+
+
 def test_a_change_that_was_applied_is_seen_in_the_next_decision(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()

@@ -224,7 +224,8 @@ def test_advice_names_a_table_of_a_catalog_in_sql_and_for_one_in_a_folder_names_
     decider.drain()
     services = decider.services.tables
     sources = AdviceSources(
-        services.registry, services.states, services.formats, services.defaults, decider.services.queue.reads
+        *(services.registry, services.states, services.formats, services.defaults, decider.services.queue.reads),
+        twins=decider.services.requests.tracker.twins,
     )
     later = 1_700_000_000_000 + 10 * DAY_MS
     analyze = AutoAnalyze(
@@ -243,6 +244,45 @@ def test_advice_names_a_table_of_a_catalog_in_sql_and_for_one_in_a_folder_names_
     assert f"advice apply events {found['id']}` sets lakewright." in shown
     printed = cli(decider, "advice", "apply", "events", found["id"], "--dry-run")
     assert printed.startswith("no SQL names this table: lakewright.")
+
+
+@pytest.mark.parametrize("has_files", [True, False], ids=["kept", "deleted by others"])
+def test_a_vacuum_is_advised_for_snapshots_whose_files_are_kept(
+    decider: LiveDecider, tmp_path: Path, *, has_files: bool
+) -> None:
+    """A file is replaced every hour for ten days; files of the first three are needed by no snapshot that stays."""
+    folder = IcebergFolder(tmp_path / "replaced")
+    folder.create("0" * 26 + "00000b")
+    for _ in range(240):
+        folder.later(3_600_000)
+        new = folder.file(1 << 30)
+        if has_files:
+            path = Path(new.path.removeprefix("file://"))
+            path.parent.mkdir(exist_ok=True)
+            with path.open("wb") as file:
+                file.truncate(new.size)
+        folder.commit([new], list(folder.live), operation="overwrite")
+    now_ms = 1_700_000_000_000 + 240 * 3_601_000
+    register(decider, folder.location, name="replaced")
+    decider.drain()
+    services = decider.services.tables
+    sources = AdviceSources(
+        *(services.registry, services.states, services.formats, services.defaults, decider.services.queue.reads),
+        twins=decider.services.requests.tracker.twins,
+    )
+    analyze = AutoAnalyze(
+        services.advice, sources, share=1.0, has_jobs=no_jobs, is_needed=lambda: False, now_ms=lambda: now_ms
+    )
+    decider.run(analyze.run_once())
+    found = decider.get("/v1/tables/replaced/advice")["advice"]
+    if not has_files:
+        assert found is None or "lakewright.vacuum" not in found["change"]
+        return
+    assert found["change"] == {"lakewright.vacuum": "on"}
+    held = found["proof"]["held"]
+    assert held["retention_s"] == 7 * 86_400
+    assert 70 << 30 <= held["bytes"] < 73 << 30
+    assert found["saved_share"] > 0.9
 
 
 def test_discovery_finds_the_tables_of_a_catalog(decider: LiveDecider, lake: Lake) -> None:

@@ -47,6 +47,7 @@ class AdviceWorld:
                 services.tables.formats,
                 services.tables.defaults,
                 services.queue.reads,
+                services.requests.tracker.twins,
             ),
             share=share,
             has_jobs=self.has_jobs,
@@ -66,8 +67,9 @@ class AdviceWorld:
         seed: int = 1,
         process: Process = EVENTS,
         bounds: tuple[str, str] | None = None,
+        has_files: bool = False,
     ) -> str:
-        self.logs[name] = log = AdvisedLog(self.folder / name, START_MS, bounds=bounds)
+        self.logs[name] = log = AdvisedLog(self.folder / name, START_MS, bounds=bounds, has_files=has_files)
         self.commits[name] = write(process, seed, 400)
         log.write(self.commits[name][:commits])
         return self.decider.register(log.path, name)

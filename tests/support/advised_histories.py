@@ -5,13 +5,14 @@ The best setting of each is found by replaying every combination of the values t
 """
 
 import json
+import os
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from decider.whatif.comparison import FAN_INS, MIN_INPUTS, TARGETS_BYTES, TOLERANCES
 from decider.whatif.trace import CommitTrace
@@ -147,13 +148,15 @@ def every_policy(policy: Policy) -> list[Policy]:
 class AdvisedLog:
     """A log below a folder; commits are written with their times moved by `shift_ms`.
 
-    bounds: least and greatest value of the column `v` in each file that is written; None: no statistics.
+    bounds: least and greatest value of the column `v` in each file that is written; None: no statistics. has_files: the
+    files are there, of their size and age, and the log's files have the age of their commits.
     """
 
     path: Path
     shift_ms: int = 0
     version: int = -1
     bounds: tuple[str, str] | None = None
+    has_files: bool = False
 
     def __post_init__(self) -> None:
         (self.path / "_delta_log").mkdir(parents=True)
@@ -193,8 +196,22 @@ class AdvisedLog:
                 }
                 for file in commit.added
             ]
+            for file in commit.added if self.has_files else ():
+                self._put(_path(file.path, file.partition), file.size_bytes, commit.timestamp_ms)
             self._write(commit.timestamp_ms, commit.operation, [*removed, *added])
         return self.version
+
+    def _put(self, name: str, size_bytes: int, at_ms: int) -> None:
+        """Make a file without content, which takes no space on the disk."""
+        path = self.path / unquote(name)
+        path.parent.mkdir(exist_ok=True)
+        with path.open("wb") as file:
+            file.truncate(size_bytes)
+        self._age(path, at_ms)
+
+    def _age(self, path: Path, at_ms: int) -> None:
+        at_s = (self.shift_ms + at_ms) / 1000
+        os.utime(path, (at_s, at_s))
 
     def _statistics(self) -> dict[str, str]:
         if self.bounds is None:
@@ -206,7 +223,10 @@ class AdvisedLog:
         self.version += 1
         lines = [{"commitInfo": {"timestamp": self.shift_ms + at_ms, "operation": operation}}, *actions]
         text = "\n".join(json.dumps(line) for line in lines)
-        (self.path / "_delta_log" / f"{self.version:020d}.json").write_text(text)
+        path = self.path / "_delta_log" / f"{self.version:020d}.json"
+        path.write_text(text)
+        if self.has_files:
+            self._age(path, at_ms)
 
 
 def _metadata(properties: Mapping[str, str]) -> dict[str, object]:

@@ -43,7 +43,9 @@ class ApplyRequest(RequestModel, json_schema_extra=examples({"dry_run": True}, {
     )
 
 
-class ReplayedCostView(ResponseModel, alias_generator=read_from(write_cost_s="write_s", read_cost_s="read_s")):
+class ReplayedCostView(
+    ResponseModel, alias_generator=read_from(write_cost_s="write_s", read_cost_s="read_s", storage_cost_s="storage_s")
+):
     """Cost of the replayed commits under one policy, in core-seconds."""
 
     cost_s: Rounded3 = Field(description="Total cost in core-seconds.")
@@ -51,6 +53,7 @@ class ReplayedCostView(ResponseModel, alias_generator=read_from(write_cost_s="wr
     read_cost_s: Rounded3 = Field(
         description="Core-seconds of opening files; of an order, of reading what filters do not exclude."
     )
+    storage_cost_s: Rounded3 = Field(description="Cost of the bytes in the store, where a vacuum is advised.")
     files_mean: Rounded2 = Field(description="Mean number of live files.")
     bytes_rewritten: int = Field(description="Bytes rewritten.")
 
@@ -64,6 +67,14 @@ class OrderProofView(
     share_read_now: Rounded4 = Field(description="Mean share of the live bytes that the filters read at the analysis.")
     share_read_sorted: Rounded4 = Field(description="The same once the table is sorted by the column.")
     bytes: int = Field(description="Live bytes.")
+
+
+class HeldView(ResponseModel):
+    """Files in the store that no version inside the retention needs."""
+
+    files: int = Field(description="Number of files that a vacuum would have deleted at the analysis.")
+    bytes: int = Field(description="Their size.")
+    retention_s: int = Field(description="Retention in seconds.")
 
 
 class ProofView(ResponseModel, alias_generator=read_from(before="current", after="advised")):
@@ -81,6 +92,7 @@ class ProofView(ResponseModel, alias_generator=read_from(before="current", after
         description="Saved share of the cost over the half of the commits, of an order of the files, that saves less."
     )
     order: OrderProofView | None = Field(description="Order that is advised; null for any other change.")
+    held: HeldView | None = Field(description="What a vacuum deletes, if one is advised; null for any other change.")
 
 
 class JudgementView(

@@ -25,17 +25,21 @@ class AdviceStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCost:
-    """A history replayed under one policy: cost of rewriting and of opening files, mean live files, bytes rewritten."""
+    """A history replayed under one policy: cost of rewriting and of opening files, mean live files, bytes rewritten.
+
+    storage_s: what the files cost in the store, where that is compared.
+    """
 
     write_s: float
     read_s: float
     files_mean: float
     bytes_rewritten: int
+    storage_s: float = 0.0
 
     @property
     def cost_s(self) -> float:
         """Cost in core-seconds."""
-        return self.write_s + self.read_s
+        return self.write_s + self.read_s + self.storage_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,22 @@ class OrderEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldEvidence:
+    """Files in the store that no version of the last `retention_s` seconds needs."""
+
+    files: int
+    bytes: int
+    retention_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """The replays that an advice rests on: which commits, under the policy in effect, and under the advised one.
 
     `hours`: length of the replayed time, from the first commit until the analysis. half_share: share of the cost that
     the change saves over the half of the commits in which it saves less. order: the order that is advised, if any; the
-    costs are of reads with filters and of sorting then, and the halves are halves of the files.
+    costs are of reads with filters and of sorting then, and the halves are halves of the files. held: what the vacuum
+    that is advised would delete; the costs are of storage then.
     """
 
     first_version: int
@@ -66,6 +80,7 @@ class Evidence:
     advised: ReplayedCost
     half_share: float
     order: OrderEvidence | None = None
+    held: HeldEvidence | None = None
 
     @property
     def versions(self) -> tuple[int, int]:

@@ -105,7 +105,7 @@ def _show_one(out: Output, answer: Any) -> None:
     out.line(f"{advice['message']} ({advice['status']})")
     out.rows(
         f"{counted(proof['commits'], 'commit')} over {time_span(proof['hours'] * 3600)}",
-        ("", "core time", "rewriting", "reading", "files", "rewritten"),
+        ("", "core time", "rewriting", "reading", "storage", "files", "rewritten"),
         [_cost(name, proof[key]) for name, key in (("before", "before"), ("after", "after"))],
     )
     if advice["judgement"] is not None:
@@ -123,7 +123,7 @@ def _show_one(out: Output, answer: Any) -> None:
 
 
 def _cost(name: str, cost: Any) -> tuple[str, ...]:
-    times = (time_span(cost[part]) for part in ("cost_s", "write_cost_s", "read_cost_s"))
+    times = (time_span(cost[part]) for part in ("cost_s", "write_cost_s", "read_cost_s", "storage_cost_s"))
     return (name, *times, mean(cost["files_mean"]), size(cost["bytes_rewritten"]))
 
 

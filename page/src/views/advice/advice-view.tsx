@@ -59,7 +59,8 @@ function AdviceCard({ advice, reload }: { advice: StoredAdvice; reload: () => vo
         <pre class="block">{formatProperties(advice.change)}</pre>
         <p class="note">
           Proof: {plural(proof.commits, 'commit')} over {duration(proof.hours * 3600)} cost{' '}
-          {duration(proof.after.cost_s)} instead of {duration(proof.before.cost_s)} of rewriting and reading.{' '}
+          {duration(proof.after.cost_s)} instead of {duration(proof.before.cost_s)} of{' '}
+          {proof.held === null ? 'rewriting and reading' : 'storage'}.{' '}
           <a href={formatRoute(['tables', advice.table], { tab: 'what-if' })}>Compare all rules</a>
         </p>
         {judgement !== null && (
