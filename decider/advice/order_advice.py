@@ -120,9 +120,10 @@ def analyze_order(  # noqa: PLR0913, PLR0917 - each is a part of the evidence
     if proof.saved_share < MIN_SAVED_SHARE or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY:
         return None
     message = (
-        f"Set {PROPERTY.removeprefix('lakewright.')}={change[PROPERTY]}. {reads.per_hour:.3g} reported reads an hour "
-        f"have filters: they read {order.share_now:.0%} of the bytes, and {order.share_sorted:.0%} once full files are "
-        f"sorted by {order.column}. What sorting costs is counted, with what is there paid back in 30 days."
+        f"Set {PROPERTY}={change[PROPERTY]}. {reads.per_hour:.3g} reported reads an hour have filters: they read "
+        f"{_percent(order.share_now)} of the bytes, and {_percent(order.share_sorted)} once full files are sorted by "
+        f"{order.column}. The cost includes sorting: {SORTS_PER_BYTE:g} rewrites of new files, and one of the present "
+        "ones within 30 days."
     )
     return Advice(table, now_ms, change, policy.encode(), message, proof, format=trace.metadata.format)
 
@@ -207,3 +208,7 @@ def _costs(
         ReplayedCost(0.0, scanned_s * order.share_now, files, 0),
         ReplayedCost(write_s, scanned_s * order.share_sorted, files, sorted_bytes),
     )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else "under 1%"  # noqa: PLR2004 - it would round to nothing

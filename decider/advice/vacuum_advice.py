@@ -1,7 +1,7 @@
 """Advises a vacuum where nothing deletes files that no version inside the retention needs; judges it by what is left.
 
 Which files these are is planned as a vacuum plans it, on the table's store. Commits have to remove files in both halves
-of the history: for those of a single load, one request is enough. Pure: time comes from the caller and from the
+of the history: for files of a single load, one request is enough. Pure: time comes from the caller and from the
 commits.
 """
 
@@ -61,9 +61,9 @@ def analyze_vacuum(
     if proof.saved_share < MIN_SAVED_SHARE or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY:
         return None
     message = (
-        f"Set vacuum=on. The store holds {held.files:,} files with {size_text(held.bytes)} that no version of the last "
-        f"{held.retention_s / 86_400:.3g} days needs, beside {size_text(live)} that are live, and commits remove more "
-        f"all the time. Once they are deleted, older versions cannot be read."
+        f"Set lakewright.vacuum=on. The store holds {held.files:,} files with {size_text(held.bytes)} that no version of "
+        f"the last {held.retention_s / 86_400:.3g} days needs, beside {size_text(live)} that are live, and commits "
+        "remove more all the time. Older versions cannot be read once these files are deleted."
     )
     return Advice(table, now_ms, CHANGE, policy.encode(), message, proof, format=trace.metadata.format)
 

@@ -60,7 +60,7 @@ function AdviceCard({ advice, reload }: { advice: StoredAdvice; reload: () => vo
         <p class="note">
           Proof: {plural(proof.commits, 'commit')} over {duration(proof.hours * 3600)} cost{' '}
           {duration(proof.after.cost_s)} instead of {duration(proof.before.cost_s)} of{' '}
-          {proof.held === null ? 'rewriting and reading' : 'storage'}.{' '}
+          {proof.held === null ? 'rewriting and reading' : 'storage, counted as core time'}.{' '}
           <a href={formatRoute(['tables', advice.table], { tab: 'what-if' })}>Compare all rules</a>
         </p>
         {judgement !== null && (

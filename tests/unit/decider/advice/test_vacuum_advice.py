@@ -115,7 +115,7 @@ def test_the_proof_states_what_is_held_and_what_that_costs() -> None:
     assert (proof.current.storage_s, proof.saved_share) == (proof.current.cost_s, pytest.approx(0.5))
     assert proof.saved_s_per_day == pytest.approx(680)
     assert "10 files with 10 GiB that no version of the last 7 days needs" in found.message
-    assert "older versions cannot be read" in found.message
+    assert "Older versions cannot be read" in found.message
     assert former_values(found) == {"lakewright.vacuum": "false"}
     assert Advice.decode(found.encode()) == found
     assert is_in_force(found.change, policy(vacuum="on"))
