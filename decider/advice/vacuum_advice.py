@@ -61,8 +61,8 @@ def analyze_vacuum(
     if proof.saved_share < MIN_SAVED_SHARE or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY:
         return None
     message = (
-        f"Set lakewright.vacuum=on. The store holds {held.files:,} files with {size_text(held.bytes)} that no version of "
-        f"the last {held.retention_s / 86_400:.3g} days needs, beside {size_text(live)} that are live, and commits "
+        f"Set lakewright.vacuum=on. The store holds {held.files:,} files with {size_text(held.bytes)} that no version "
+        f"of the last {held.retention_s / 86_400:.3g} days needs, beside {size_text(live)} that are live, and commits "
         "remove more all the time. Older versions cannot be read once these files are deleted."
     )
     return Advice(table, now_ms, CHANGE, policy.encode(), message, proof, format=trace.metadata.format)
