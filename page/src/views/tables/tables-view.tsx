@@ -1,7 +1,6 @@
 // Tables: all of them, searched, filtered and sorted by the decider; the state of the list is in the address.
 import { useEffect, useState } from 'preact/hooks';
 import type { TableRows, TableSort } from '../../api/schema';
-import { useGroups } from '../../api/groups';
 import { mayOperate } from '../../api/session';
 import { count, plural } from '../../format/numbers';
 import { route, setParams } from '../../navigation/route';
@@ -37,7 +36,7 @@ export function TablesView() {
   const shown = useTableRows(filter);
   const isPhone = usePhone();
   const total = shown.summary?.matching ?? 0;
-  const groups = (useGroups().data ?? []).map(one => one.group);
+  const groups = Object.keys(shown.summary?.groups ?? {});
   return (
     <div class="fill">
       <Head title="Tables" sub={subtitle(shown.summary)}>
