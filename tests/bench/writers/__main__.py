@@ -125,7 +125,7 @@ def main() -> int:
     print(f"seed {asked.seed}; {began}", flush=True)
     with (
         tempfile.TemporaryDirectory(prefix="lakewright-bench-writers-") as made,
-        started_spark(Path(made) / "spark", driver_memory="2g", iceberg=True) as spark,
+        started_spark(Path(made) / "spark", driver_memory="4g", iceberg=True) as spark,
     ):
         played = [play_case(spark, Path(made), case, asked) for case in CASES if case.name in asked.cases]
         for sides in [*played, *([play_upserts(spark, Path(made), asked)] if UPSERTS in asked.cases else [])]:
