@@ -227,6 +227,10 @@ def test_jobs_that_share_a_slot_are_announced_as_one_busy_slot() -> None:
         heart.close()
 
 
+def test_leases_are_claimed_for_the_length_that_is_kept() -> None:
+    assert World().heart.lease_ms == 60_000
+
+
 CLAIM = Claim(
     JobId("j-1"), JobKey("t-1", "{}", "compact"), "default", Band.NORMAL, 5, Token(7), None, 0, 1, 1, 0, 0, "{}", 0, 0
 )
