@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from statistics import mean
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,16 +13,83 @@ from decider.storage.object_reads import ReadMeter
 from shared.errors import Unsupported
 from shared.jobs.options import VacuumOptions
 from shared.jobs.payload import CHECKPOINT, VACUUM
+from shared.layout.clustered_files import ClusteredFiles
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import KIB, ClusterMode, Policy
 from shared.table import CommitOrigin
 from tests.support.aged_table import DAY_MS, age, forget_logs, now_ms, versions
 from tests.support.clustered_table import POLICY, ClusteredTable, batch
 from tests.support.delta_lab import DeltaLab
-from tests.support.delta_tables import open_own_commits
+from tests.support.delta_tables import commit_info, open_own_commits
 from tests.support.local_vacuum import Control
+from tests.support.sorted_table import read_by_spark
 
 pytestmark = pytest.mark.spark
+
+COMMITS = 200
+PERIODS = (8, 12, 16)
+"""Commits between two runs of a schedule: the first bounds the share that is unclustered as the rule does, the second
+leaves as small a share on average, and the last has about as many runs."""
+
+SETTLED = 40
+"""Commits after which eight files are a fifth of the table, which is what the rule leaves unclustered from there on."""
+
+FILE_BYTES = 64 * KIB
+WIDTH = 1_000
+"""Width of the ranges that are read: 0.1% of the keys."""
+
+
+def test_a_schedule_that_leaves_as_small_a_share_unclustered_needs_more_runs_and_rewrites_more_bytes(
+    lab: DeltaLab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, schedules = ClusteredTable(lab, "ours"), {at: ClusteredTable(lab, f"every-{at}") for at in PERIODS}
+    dice, state, file = random.Random(8), ClusteredFiles(), lab.directory / "rows.parquet"
+    policy = Policy(cluster=ClusterMode.ON, target_bytes=FILE_BYTES).with_traits(is_clustered=True)
+    for at in range(COMMITS):
+        pq.write_table(batch(dice, at), file)
+        for table in (ours, *schedules.values()):
+            table.append(file)
+        state = state.plus(file.stat().st_size, is_cube=False)
+        if state.need(policy).is_due:
+            done = ours.run(policy=policy)
+            assert done.commits
+            assert commit_info(ours.path, done.commits[0])["operation"] == "OPTIMIZE"
+        else:
+            assert not ours.files().need(policy).is_due
+        state = ours.files()
+        for period, table in schedules.items():
+            if (at + 1) % period == 0:
+                table.optimize(FILE_BYTES)
+        for table in (ours, *schedules.values()):
+            table.note(WIDTH)
+    before = lab.digest(str(ours.path))
+    assert all(lab.digest(str(table.path)) == before for table in schedules.values())
+    worst, usual, read = dict[str, float](), dict[str, float](), dict[str, float]()
+    with capsys.disabled():
+        print(f"\n{COMMITS} commits, {len(ours.live())} files at the end; means are over all commits:")
+        for table in (ours, *schedules.values()):
+            name = table.path.name
+            worst[name], usual[name] = max(table.shares[SETTLED:]), mean(table.shares)
+            read[name] = mean(share for _, share in table.reads)
+            print(
+                f"  {name}: {table.runs} runs, {table.rewritten_bytes:,} rewritten; {usual[name]:.1%} unclustered,"
+                f" from commit {SETTLED} at most {worst[name]:.1%}; a range reads {read[name]:.1%} of the bytes in"
+                f" {mean(files for files, _ in table.reads):.1f} files, at the end in {table.reads[-1][0]:.1f}"
+            )
+    # What is counted by the log is what Spark reads by its own metric.
+    assert read_by_spark(lab, str(ours.path), "k", WIDTH) == ours.reads[-1][0]
+    assert worst["ours"] <= 0.2
+    bounded = [table for table in schedules.values() if worst[table.path.name] <= worst["ours"] + 0.03]
+    alike = [table for table in schedules.values() if usual[table.path.name] <= usual["ours"]]
+    assert 0 < len(bounded) < len(schedules)
+    assert 0 < len(alike) < len(schedules)
+    assert all(
+        ours.runs <= table.runs * 0.6 and ours.rewritten_bytes <= table.rewritten_bytes * 0.6 for table in bounded
+    )
+    assert all(ours.runs < table.runs and ours.rewritten_bytes <= table.rewritten_bytes * 0.7 for table in alike)
+    # Ranges read more files than with the schedules: a table that is written evenly is best clustered at even times.
+    assert all(ours.rewritten_bytes < table.rewritten_bytes for table in schedules.values())
+    assert all(read["ours"] <= read[table.path.name] * 1.2 for table in schedules.values())
 
 
 def test_a_run_is_recorded_and_asks_the_rule_again_and_exact_rewrites_are_refused(

@@ -21,7 +21,7 @@ from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import live, newest
 from tests.support.local_vacuum import Control
-from tests.support.sorted_table import KEYS
+from tests.support.sorted_table import KEYS, ranges
 
 ROWS = 250
 POLICY = Policy(cluster=ClusterMode.ON, target_bytes=64 * KIB, min_input_files=8).with_traits(is_clustered=True)
@@ -45,6 +45,9 @@ class ClusteredTable:
         self.lab = lab
         self.path = lab.directory / name
         self.name = f"delta.`{self.path}`"
+        self.rewritten_bytes = self.runs = 0
+        self.shares: list[float] = []
+        self.reads: list[tuple[float, float]] = []
         lab.sql(f"CREATE TABLE {self.name} ({columns}) USING delta CLUSTER BY (k)")
 
     def files(self) -> ClusteredFiles:
@@ -77,4 +80,38 @@ class ClusteredTable:
         """Run a job as an actor does."""
         options = ClusterOptions(force=force).encode()
         job = TableJob(CLUSTER, self.path.as_uri(), policy, CommitOrigin("job", 7), options=options)
-        return self.lab.engine.run_table_job(job, control or Control())
+        done = self.lab.engine.run_table_job(job, control or Control())
+        self._count(done.figures.get("bytes_replaced", 0), len(done.commits))
+        return done
+
+    def optimize(self, file_bytes: int) -> None:
+        """Run OPTIMIZE as a schedule does, with files of this size."""
+        before = {add["path"]: add["size"] for add in self.live()}
+        self.lab.spark.conf.set("spark.databricks.delta.optimize.maxFileSize", file_bytes)
+        try:
+            self.lab.sql(f"OPTIMIZE {self.name}")
+        finally:
+            self.lab.spark.conf.unset("spark.databricks.delta.optimize.maxFileSize")
+        after = {add["path"] for add in self.live()}
+        self._count(sum(size for path, size in before.items() if path not in after), int(before.keys() != after))
+
+    def _count(self, replaced_bytes: int, runs: int) -> None:
+        self.rewritten_bytes += replaced_bytes
+        self.runs += runs
+
+    def note(self, width: int) -> None:
+        """Note the share of the bytes that is not clustered, and what ranges of this width read."""
+        found = self.files()
+        self.shares.append(found.unclustered_bytes / (found.unclustered_bytes + found.clustered_bytes))
+        self.reads.append(self.read(width))
+
+    def read(self, width: int) -> tuple[float, float]:
+        """Mean over ranges of k: files whose minimum and maximum overlap the range, and their share of the bytes."""
+        files = []
+        for add in self.live():
+            stats = json.loads(add["stats"])
+            files.append((stats["minValues"]["k"], stats["maxValues"]["k"], add["size"]))
+        examples = [low_high for (low_high,) in ranges(width)]
+        hits = [size for low, high in examples for least, greatest, size in files if least <= high and greatest >= low]
+        total = sum(size for *_, size in files)
+        return len(hits) / len(examples), sum(hits) / len(examples) / total
