@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, read_paths
@@ -36,9 +36,6 @@ from shared.errors import Conflict
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary
 from shared.table import FileKey, TableMetadata
-
-READS = 3
-"""Times that the same rows are searched at most: each time others changed a file of them before the commit."""
 
 
 @dataclass(slots=True)
@@ -149,10 +146,10 @@ class RemovalJob:
         self.figures["files_replaced"] += len(counts)
         self.figures["bytes_replaced"] += sum(logged.file.size_bytes for logged in counts)
 
-    def end(self, mark: CommitMetadata, operation_condition: str) -> None:
+    def end(self, version: int, operation_condition: str) -> None:
         """Commit the version up to which all rows were compared."""
         self.control.may_change()
-        with self.log(mark) as log:
+        with self.log(replace(self.mark, deduplicated_version=version)) as log:
             txn = log.transaction()
             self.commits.append(log.commit_delete(txn, self.scala.seq(), operation_condition, NOTHING_REMOVED))
 
