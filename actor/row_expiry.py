@@ -27,6 +27,7 @@ from shared.errors import Conflict, RefusedFiles, Unsupported
 from shared.jobs.options import ExpiryOptions
 from shared.partitions import WHOLE_TABLE, partition_label, partition_values
 from shared.policy.partition_filter import permits
+from shared.policy.policy import Policy, Proofread
 from shared.policy.row_expiry import ExpiryBound, NoDay, RowExpiry
 from shared.refusals import RefusalReason
 from shared.table import PartitionColumn, PartitionKey, TableMetadata
@@ -51,7 +52,7 @@ F = TypeVar("F", bound=PlacedFile)
 
 @dataclass(frozen=True, slots=True)
 class ExpirySearch:
-    """What is over: by which rule, in which column, before which bound. is_dry: it is only counted."""
+    """Search for rows that are over, by a rule, in a column, before a bound. is_dry: they are only counted."""
 
     rule: RowExpiry
     column: PartitionColumn
@@ -60,7 +61,7 @@ class ExpirySearch:
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion(Generic[F]):
+class AgedOut(Generic[F]):
     """Files that one commit removed, or would, with the rows that readers saw; `young` hold newer rows, and stay."""
 
     files: Sequence[F]
@@ -68,7 +69,7 @@ class Deletion(Generic[F]):
     young: Sequence[F] = ()
 
 
-class ListedTable(Protocol[F]):
+class FilesByAge(Protocol[F]):
     """A table as of one version, whose files are found by the metadata alone.
 
     Once it is no longer open, `take_out` is all that may be called.
@@ -97,11 +98,11 @@ class ListedTable(Protocol[F]):
     def mixed(self, search: ExpirySearch) -> Iterable[F]:
         """Return the files that may hold rows that are over, and others."""
 
-    def delete(self, search: ExpirySearch, files: Sequence[F]) -> Deletion[F] | None:
+    def delete(self, search: ExpirySearch, files: Sequence[F]) -> AgedOut[F] | None:
         """Remove files, those not whose rows, once read, are not all over; None if others changed one of them."""
 
     def take_out(self, search: ExpirySearch, partition: PartitionKey, files: Sequence[F]) -> Mapping[F, int] | None:
-        """Write those of one partition's files again, without them, that hold rows which are over; returns how many.
+        """Write files of one partition that hold rows which are over again, without them; returns how many.
 
         None if others changed one of the files, the rule or its column.
         """
@@ -113,7 +114,7 @@ class AgedTable(Protocol[F]):
     figures: Counter[str]
     commits: list[int]
 
-    def opened(self) -> AbstractContextManager[ListedTable[F]]:
+    def opened(self) -> AbstractContextManager[FilesByAge[F]]:
         """Open the newest version."""
 
     def end(self, version: int, condition: str) -> None:
@@ -167,7 +168,7 @@ class ExpiryJob(Generic[F]):
                 if done is None:
                     return None
                 self._count(done)
-        if rule.with_rows and column not in metadata.partition_columns:
+        if rule.with_rows:
             taken = self._take_out(search)
             if not taken:
                 return None if taken is None else self._outcome(version, metadata, is_complete=False)
@@ -184,7 +185,7 @@ class ExpiryJob(Generic[F]):
         permitted = (one for one in files if permits(kept, one.file.partition, columns))
         return sorted(permitted, key=lambda one: (one.file.partition, one.file.path))
 
-    def _count(self, done: Deletion[F]) -> None:
+    def _count(self, done: AgedOut[F]) -> None:
         figures = self.table.figures
         self._young += [one.file.path for one in done.young]
         figures["rows_removed"] += done.rows
@@ -201,7 +202,7 @@ class ExpiryJob(Generic[F]):
         batches = [(part, batch) for part, files in by_partition for batch in _batches(files, FILES_WRITTEN)]
         figures = self.table.figures
         for number, (partition, batch) in enumerate(batches):
-            self.control.reached("taking out", number, len(batches))
+            self.control.reached("taking_out", number, len(batches))
             if self.control.should_stop():
                 return False
             counts = listed.take_out(search, partition, batch)
@@ -229,6 +230,11 @@ class ExpiryJob(Generic[F]):
                 reason=RefusalReason.DAMAGED,
                 files=tuple(self._young),
             )
+
+
+def proofread_of(policy: Policy) -> Proofread:
+    """Return how rows that are to be deleted are read a second time: files that cannot be are refused, unless never."""
+    return Proofread.NEVER if policy.proofread is Proofread.NEVER else Proofread.STRICT
 
 
 def days_over(

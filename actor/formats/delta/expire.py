@@ -21,12 +21,13 @@ from actor.formats.delta.superseded_rows import files_by_name
 from actor.formats.delta.write import logical_rows
 from actor.not_wanted import own_expiry
 from actor.proofread.model import Proof
-from actor.row_expiry import Deletion, ExpirySearch, days_over, portions
+from actor.row_expiry import AgedOut, ExpirySearch, days_over, portions, proofread_of
 from shared.formats.delta_expiry import delta_expiry_column
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE, partition_values
 from shared.paths.data_paths import file_name
 from shared.paths.sql_text import literal
+from shared.policy.policy import Proofread
 from shared.policy.row_expiry import ExpiryBound, RowExpiry
 from shared.table import PartitionColumn, PartitionKey, TableMetadata
 
@@ -38,19 +39,24 @@ MAX_COMMITS_READ = 1_000
 class DeltaAgedTable(RemovalJob):
     """`AgedTable` of Delta."""
 
+    @property
+    def proofread(self) -> Proofread:
+        """How the rows of this run are read a second time."""
+        return proofread_of(self.job.policy)
+
     @contextmanager
-    def opened(self) -> Iterator["_ListedTable"]:
+    def opened(self) -> Iterator["_DeltaFilesByAge"]:
         """Open the newest version, in a session whose commits carry the mark of the job."""
         with self.log(self.mark) as log:
             snapshot = log.snapshot()
             version, shape = int(snapshot.version()), log.shape(snapshot)
             # Before files are listed: a commit that is undone meanwhile must be noticed.
-            yield _ListedTable(self, log, snapshot, shape, version, log.digest(version))
+            yield _DeltaFilesByAge(self, log, snapshot, shape, version, log.digest(version))
 
 
 @dataclass(frozen=True, slots=True)
-class _ListedTable:
-    """`ListedTable`; `digest` is of the commit whose files are listed."""
+class _DeltaFilesByAge:
+    """`FilesByAge`; `digest` is of the commit whose files are listed."""
 
     run: RemovalJob
     log: TableLog
@@ -84,12 +90,14 @@ class _ListedTable:
 
     def mixed(self, search: ExpirySearch) -> Iterable[LoggedFile]:
         name, bound = search.column.physical, search.bound
+        if search.column in self.metadata.partition_columns:
+            return ()
         condition = _least_condition(search.column, bound)
         found = decode_adds(self.log.files(self.snapshot, condition), self.metadata.partition_columns)
-        said = ((one, _statistics(one)) for one in found)
-        return [one for one, of in said if bound.may_cover(of, name) and not bound.covers_all(of, name)]
+        known = ((one, _statistics(one)) for one in found)
+        return [one for one, of in known if bound.may_cover(of, name) and not bound.covers_all(of, name)]
 
-    def delete(self, search: ExpirySearch, files: Sequence[LoggedFile]) -> Deletion[LoggedFile] | None:
+    def delete(self, search: ExpirySearch, files: Sequence[LoggedFile]) -> AgedOut[LoggedFile] | None:
         run, column, bound, proof = self.run, search.column, search.bound, None
         live, young = self._live(WHOLE_TABLE, files), list[LoggedFile]()
         if column not in self.metadata.partition_columns:
@@ -103,11 +111,12 @@ class _ListedTable:
         counted = logical_rows(live.inputs)
         rows = self.log.rows(self.snapshot, run.scala.adds(json_array(live.inputs))) if counted is None else counted
         removal = WrittenRemoval(live, (), 0, proof=proof, replaced=live.inputs, removed_rows=rows)
-        if live.inputs and not search.is_dry:
-            committer = run.committer(self.log, self.shape, bound.condition)
-            if not run.commit(committer, removal):
-                return None
-        return Deletion(live.inputs, rows, young)
+        if live.inputs and not search.is_dry and not self._commit(search, removal):
+            return None
+        return AgedOut(live.inputs, rows, young)
+
+    def _commit(self, search: ExpirySearch, removal: WrittenRemoval) -> bool:
+        return self.run.commit(self.run.committer(self.log, self.shape, search.bound.condition), removal)
 
     def _proofread(self, proofs: Proofs, search: ExpirySearch, files: Sequence[LoggedFile]) -> Proof:
         """Have all rows of files read by another reader, a bounded number at once; raises Difference if one stays."""

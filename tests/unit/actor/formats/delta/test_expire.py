@@ -10,7 +10,7 @@ import pytest
 
 from actor import row_expiry
 from actor.formats.delta.actions import decode_adds
-from actor.formats.delta.expire import DeltaAgedTable, _ListedTable
+from actor.formats.delta.expire import DeltaAgedTable, _DeltaFilesByAge
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.over_rows import OverRows
 from actor.formats.delta.superseded_rows import FILE
@@ -21,7 +21,7 @@ from shared.errors import Conflict, RefusedFiles, Unsupported
 from shared.jobs.options import ExpiryOptions
 from shared.jobs.payload import EXPIRE
 from shared.layout.commit_metadata import CommitMetadata
-from shared.policy.policy import Policy
+from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeScala, FakeSessions, FakeTable
 from tests.support.fake_delta_table import METADATA, FakeFrame, FakeTransaction, add, remove
@@ -62,6 +62,7 @@ class World:
         self.compared: list[list[tuple[str, tuple[Deletes, ...]]]] = []
         self.conditions: list[str] = []
         self.read: list[str] = []
+        self.modes: set[Proofread] = set()
         self.commits: list[tuple[str, Mapping[str, int], str]] = []
         self.clock_ms = NOW_MS
         files = TableLog.files
@@ -96,7 +97,8 @@ class World:
         grouped = SimpleNamespace(count=lambda: counted)
         return SimpleNamespace(selectExpr=lambda _: SimpleNamespace(groupBy=lambda *_: grouped))
 
-    def _check(self, group: Rewritten, *_: object, **__: object) -> Proof:
+    def _check(self, group: Rewritten, mode: Proofread, **__: object) -> Proof:
+        self.modes.add(mode)
         assert [column.name for column in group.columns] == ["t"]
         self.compared.append([(file.path.rpartition("/")[2], file.deletes) for file in group.inputs])
         return Proof(Reading.ROWS, cpu_ms=5)
@@ -231,6 +233,19 @@ def test_properties_of_the_decision_must_still_be_there(world: World) -> None:
     assert world.table.live() == {"31"}
 
 
+def test_partitions_go_by_their_value_also_where_rows_leave_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, written = World(monkeypatch), Written(monkeypatch)
+    world.table.commit(metadata({"lakewright.delete-rows-after": f"{RULE}, rows"}), info(), *by_day(0, 31))
+    world.run(rule=f"{RULE}, rows")
+    assert (world.table.live(), written.calls, world.read) == ({"0"}, [], [])
+
+
+def test_an_owner_who_has_no_rows_compared_has_none_read_twice(world: World) -> None:
+    world.table.commit(metadata(BY_T), info(), of_t("a", 31))
+    world.run(rule=BY_T["lakewright.delete-rows-after"], proofread=Proofread.NEVER)
+    assert (world.table.live(), world.modes) == (set(), {Proofread.NEVER})
+
+
 def test_files_that_others_change_meanwhile_are_searched_again(world: World) -> None:
     world.table.commit(info(), *by_day(31, 32))
 
@@ -323,6 +338,7 @@ def test_files_go_by_statistics_once_all_their_rows_were_read(world: World) -> N
     over = Deletes(DeleteForm.OVER, text=json.dumps(["t", days_ago(30)]))
     assert world.compared == [[("a b", (over,))]]
     assert [compared_by for _, _, compared_by in world.commits] == ["rows", ""]
+    assert world.modes == {Proofread.STRICT}, "what no second reader reads stays"
     listing, reading = world.conditions
     assert listing == GREATEST
     assert reading == f"NOT coalesce(`t` < DATE '{days_ago(30)}', false)"
@@ -439,14 +455,14 @@ def test_no_row_leaves_a_file_once_the_owner_has_changed_the_rule_or_the_column(
         body["metaData"]["schemaString"] = json.dumps(
             {"type": "struct", "fields": [FIELDS[0], {**FIELDS[1], "type": "timestamp"}]}
         )
-    find = _ListedTable.take_out
+    find = _DeltaFilesByAge.take_out
 
-    def take_out(listed: _ListedTable, *given: Any) -> Any:
+    def take_out(listed: _DeltaFilesByAge, *given: Any) -> Any:
         if world.table.version == 3:
             world.table.commit(body, info())
         return find(listed, *given)
 
-    monkeypatch.setattr(_ListedTable, "take_out", take_out)
+    monkeypatch.setattr(_DeltaFilesByAge, "take_out", take_out)
     done = world.run(rule=MIXED["lakewright.delete-rows-after"])
     assert done.reason == (NOT_ASKED if change == "age" else "")
     assert [condition for _, _, condition in written.calls if "DATE" in condition] == []
