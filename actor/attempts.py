@@ -12,6 +12,9 @@ COMMIT_S = 120.0
 """Seconds after which a commit is not tried again. An attempt takes a tenth of a second on a disk and a few on a slow
 store; what was written is lost with the last one, and lies there for as long as writers delete rows of its inputs."""
 
+READS = 3
+"""Times that rows to remove are searched at most: each time others changed a file of them before the commit."""
+
 _PAUSES = RetryPolicy(max_attempts=None, first_s=0.02, longest_s=2.0)
 
 

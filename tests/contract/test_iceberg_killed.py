@@ -110,6 +110,27 @@ def test_an_actor_killed_while_it_rewrites_manifests_leaves_each_file_listed_onc
     assert lake.catalog.load_table("db.t").inspect.manifests().num_rows == 1
 
 
+@pytest.mark.parametrize(
+    ("lake", "phase"), [(OURS, "deleting"), (OURS, "committed"), (OURS, "taking_out")], indirect=["lake"]
+)
+def test_an_actor_killed_while_it_deletes_rows_by_their_age_leaves_exactly_those_that_are_not_over(
+    stack: Stack, lake: RestLake, phase: str
+) -> None:
+    lake.make_aged({"lakewright.delete-rows-after": "30 days of at, rows"}, [(60, 61), (60, 1), (1, 2), (45, 2, 3)])
+    kept, before = [11, 20, 21, 31, 32], lake.ids()
+    stack.decider(LAKEWRIGHT_POLICY="enabled=false")
+    stack.post("/v1/tables", {"location": "catalog://lake/db/t", "name": "t"}).raise_for_status()
+    first = stack.actor(pause_at=f"expire:{phase}")
+    stack.post("/v1/tables/t/actions/expire", {}).raise_for_status()
+    until("the actor deletes rows", lambda: first.alive and stack.paused(), seconds=START_S)
+    first.kill()
+    assert set(kept) <= set(lake.ids()) <= set(before)
+    stack.actor()
+    until("another actor did the job", lambda: states(stack) == {"finished"}, seconds=START_S)
+    assert lake.ids() == kept
+    until("the decider counts the files that are left", lambda: files(stack) == lake.files() == 3, seconds=30)
+
+
 def states(stack: Stack) -> set[str]:
     """Return the states of all jobs."""
     return {one["state"] for one in stack.get("/v1/jobs")["jobs"]}

@@ -241,7 +241,7 @@ def test_kinds_that_rewrite_no_data_are_not_held_and_not_counted(bench: Bench) -
     added(bench)
     limit(bench)
     kinds = ("vacuum", "checkpoint", "rewrite_manifests", "set_properties")
-    for kind in (*kinds, "sort", "cluster", "deduplicate"):
+    for kind in (*kinds, "sort", "cluster", "deduplicate", "expire"):
         bench.enqueue(job(kind=kind))
     claims = bench.claim(slots=9)
     assert {claim.key.kind for claim in claims} == set(kinds)

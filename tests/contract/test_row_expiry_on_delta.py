@@ -198,7 +198,7 @@ def test_a_clock_that_is_ahead_deletes_nothing_that_writers_have_not_outlived(
     table.append((1, days_ago(89)))
     table.append((2, days_ago(91)))
     later = NOW + timedelta(days=400)
-    monkeypatch.setattr("actor.formats.delta.expire.time.time_ns", lambda: at_ms(later) * 1_000_000)
+    monkeypatch.setattr("actor.row_expiry.time.time_ns", lambda: at_ms(later) * 1_000_000)
     dry = table.run(dry=True, at=later)
     assert dry.figures["rows_removed"] == 1
     assert table.run(at=later).figures["rows_removed"] == 1

@@ -5,6 +5,7 @@ The next actor then stops in the phase that follows, so that each start of an ac
 
 import json
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,22 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.spark,
     pytest.mark.redis,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.long("crashes"),
 ]
 
 PHASES = (
     "deduplicate:comparing",
     "index:describing",
+    "expire:deleting",
     "cluster:clustering",
     "index:optimizing",
+    "expire:taking_out",
     "checkpoint:writing",
     "index:files_written",
     "deduplicate:committed",
     "index:committed",
+    "expire:committed",
     "cluster:committed",
     "set_properties:altering",
     "checkpoint:cleaning",
@@ -41,6 +45,8 @@ PHASES = (
 """Two that follow each other are of different kinds: the next actor ends the first job before it stops in its own."""
 COMMITS, ROWS = 6, 50
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("day", pa.string())])
+AGED = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+NOW = datetime.now(UTC).replace(microsecond=0)
 CLUSTERED = (
     {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}},
     {
@@ -52,6 +58,7 @@ CLUSTERED = (
     },
 )
 PROPERTIES = {
+    "expire": {"lakewright.delete-rows-after": "30 days of at, rows"},
     "deduplicate": {"lakewright.primary-key": "id, day", "lakewright.sequence-by": "n"},
     "cluster": {"lakewright.cluster": "on"},
     "checkpoint": {},
@@ -70,16 +77,21 @@ def make(path: Path, kind: str) -> Rows:
     """Make a table whose commits each write every key again, and return its rows."""
     if kind == "index":
         return make_indexed(path)
+    schema = AGED if kind == "expire" else SCHEMA
     DeltaTable.create(
         path,
-        SCHEMA,
+        schema,
         partition_by=["day"] if kind == "deduplicate" else None,
         configuration={"lakewright.enabled": "false", **PROPERTIES[kind]},
         raise_if_key_not_exists=False,
     )
     for commit in range(COMMITS):
+        # Every other file is over as a whole, the others hold as many rows that are.
+        ages = [60 if commit % 2 or number % 2 else 1 for number in range(ROWS)]
+        moments = [NOW - timedelta(days=age) for age in ages]
         days = [f"2026-01-{1 + number % 2:02}" for number in range(ROWS)]
-        rows = pa.table({"id": list(range(ROWS)), "n": [commit] * ROWS, "day": days}, schema=SCHEMA)
+        time = {"at": moments} if kind == "expire" else {"day": days}
+        rows = pa.table({"id": list(range(ROWS)), "n": [commit] * ROWS, **time}, schema=schema)
         write_deltalake(path, rows, mode="append")
     if kind == "cluster":
         log_entry = path / "_delta_log" / f"{COMMITS + 1:020}.json"
@@ -109,6 +121,13 @@ def newest(rows: Rows) -> Rows:
     return sorted({row[0]: row for row in sorted(rows)}.values(), key=repr)
 
 
+def left_by(kind: str, rows: Rows) -> Rows:
+    """Return the rows that a job leaves."""
+    if kind == "expire":
+        return [row for row in rows if NOW - row[2] < timedelta(days=30)]
+    return newest(rows) if kind == "deduplicate" else rows
+
+
 def test_whatever_phase_kills_an_actor_the_next_one_ends_the_job_and_no_row_differs(stack: Stack) -> None:
     with LiveDecider(decider_settings(stack.redis.url), port=stack.port) as decider:
         kill_in_each_phase(stack, decider)
@@ -120,7 +139,7 @@ def kill_in_each_phase(stack: Stack, decider: LiveDecider) -> None:
         kind = phase.partition(":")[0]
         table = stack.tables / phase.replace(":", "_")
         before = make(table, kind)
-        after = newest(before) if kind == "deduplicate" else before
+        after = left_by(kind, before)
         decider.register(table, table.name)
         request(decider, table.name, kind)
         until(f"an actor is at {phase}", stack.paused, seconds=120)

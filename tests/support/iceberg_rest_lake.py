@@ -1,9 +1,10 @@
 """A running REST catalog with one table, and a client of it: our small server, or Iceberg's own behind a gateway."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from tests.support.time_limits import scaled
 
 TOKEN = "a-token"  # noqa: S105 - of a catalog that lives as long as a test
 SCHEMA = pa.schema([("id", pa.int64())])
+AGED = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 OURS = "our server"
 ICEBERGS = "Iceberg's server"
 SERVERS = [OURS, pytest.param(ICEBERGS, marks=pytest.mark.long("iceberg"))]
@@ -40,6 +42,15 @@ class RestLake:
         self.catalog.create_table("db.t", SCHEMA)
         for number in range(commits):
             self.append(number * 10)
+
+    def make_aged(self, properties: Mapping[str, str], ages: Sequence[Sequence[int]]) -> None:
+        """Create the table db.t of ids and their times, and append files of rows that are so many days old."""
+        now = datetime.now(UTC)
+        self.catalog.create_namespace("db")
+        table = self.catalog.create_table("db.t", AGED, properties=dict(properties))
+        for number, days in enumerate(ages):
+            ids = range(number * 10, number * 10 + len(days))
+            table.append(pa.table({"id": ids, "at": [now - timedelta(days=one) for one in days]}, schema=AGED))
 
     def append(self, start: int) -> None:
         table = self.catalog.load_table("db.t")

@@ -15,7 +15,6 @@ from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers
-from actor.formats.delta.job_permission import JobPermission
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
@@ -26,6 +25,7 @@ from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
+from actor.rewrite.job_permission import JobPermission
 from shared.errors import Conflict
 from shared.formats.delta import FORMAT
 from shared.jobs.options import ClusterOptions

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from actor.attempts import READS
 from actor.formats.delta.actions import json_array
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_paths import OutputPaths, new_prefix
 from actor.formats.delta.preflight import check_files
 from actor.formats.delta.read_rows import refused_sizes
-from actor.formats.delta.removal_job import READS, RemovalJob, schema_fields
+from actor.formats.delta.removal_job import RemovalJob, schema_fields
 from actor.formats.delta.snapshot import list_partition
 from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
 from actor.ports import TableJobOutcome
@@ -66,7 +67,7 @@ class Deduplication(RemovalJob):
         if refused is not None:
             raise refused
         if partitions and not options.dry_run:
-            self.end(replace(mark, deduplicated_version=version), SupersededRows.condition)
+            self.end(version, SupersededRows.condition)
         # What was only counted satisfies no request.
         return self.outcome(-1 if options.dry_run else version, shape.metadata, is_complete=True)
 

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
-from actor.formats.delta.job_permission import JobPermission
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_paths import OutputPaths, naming, new_prefix
@@ -20,6 +19,7 @@ from actor.ports import TableJob, TableJobControl
 from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
+from actor.rewrite.job_permission import JobPermission
 from actor.rewrite.run import FILES_WRITTEN
 from shared.errors import Conflict
 from shared.layout.commit_metadata import CommitMetadata

@@ -9,14 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, read_paths
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers
-from actor.formats.delta.job_permission import JobPermission
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
@@ -32,13 +31,11 @@ from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import check_identity, require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
-from shared.errors import Conflict
+from actor.rewrite.job_permission import JobPermission, commit_removal
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.boundary import Boundary
+from shared.policy.policy import Proofread
 from shared.table import FileKey, TableMetadata
-
-READS = 3
-"""Times that the same rows are searched at most: each time others changed a file of them before the commit."""
 
 
 @dataclass(slots=True)
@@ -88,10 +85,15 @@ class RemovalJob:
         self.boundary.check_links(self.job.location, read_paths(live.inputs))
         require_single_entries(self.job.location, live, [live])
 
+    @property
+    def proofread(self) -> Proofread:
+        """How the rows of this run are compared."""
+        return self.job.policy.proofread
+
     def proofs(self, log: TableLog, shape: TableShape) -> Proofs:
         """Return what compares the rows of this run."""
         footers = FooterReader(self.scala, log)
-        return Proofs(self.proofreader, log, shape, self.job.policy.proofread, self.job.origin.job, footers)
+        return Proofs(self.proofreader, log, shape, self.proofread, self.job.origin.job, footers)
 
     def committer(self, log: TableLog, shape: TableShape, condition: str) -> Committer[WrittenGroup]:
         """Return what commits as a DELETE under this condition, which the history shows."""
@@ -129,19 +131,7 @@ class RemovalJob:
 
     def commit(self, committer: Committer[WrittenGroup], removal: WrittenRemoval) -> bool:
         """Commit a removal; False if others changed a file that was read for it."""
-        try:
-            landed = committer.commit([removal])
-        except Conflict:
-            return False
-        if landed.version is None:
-            return False
-        self.commits.append(landed.version)
-        if removal.proof is not None:
-            self.figures.update(removal.proof.figures)
-        self.figures["files_written"] += len(removal.outputs)
-        self.figures["bytes_written"] += sum(logged.file.size_bytes for logged in removal.outputs)
-        self.control.reached("committed")
-        return True
+        return commit_removal(self, committer, [removal])
 
     def count(self, counts: Mapping[LoggedFile, int]) -> None:
         """Count the rows removed from files that are replaced."""
@@ -149,10 +139,10 @@ class RemovalJob:
         self.figures["files_replaced"] += len(counts)
         self.figures["bytes_replaced"] += sum(logged.file.size_bytes for logged in counts)
 
-    def end(self, mark: CommitMetadata, operation_condition: str) -> None:
+    def end(self, version: int, operation_condition: str) -> None:
         """Commit the version up to which all rows were compared."""
         self.control.may_change()
-        with self.log(mark) as log:
+        with self.log(replace(self.mark, deduplicated_version=version)) as log:
             txn = log.transaction()
             self.commits.append(log.commit_delete(txn, self.scala.seq(), operation_condition, NOTHING_REMOVED))
 

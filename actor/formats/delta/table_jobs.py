@@ -10,7 +10,7 @@ from actor.formats.delta.checkpoint_job import CheckpointJob
 from actor.formats.delta.cluster_job import StatementJob
 from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.delta_scala import DeltaScala
-from actor.formats.delta.expire import ExpiryJob
+from actor.formats.delta.expire import DeltaAgedTable
 from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_table
@@ -24,6 +24,7 @@ from actor.jvm.sessions import Sessions
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import check_identity
+from actor.row_expiry import ExpiryJob
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import RetryableError
 from shared.formats.retention import reclaims
@@ -72,7 +73,7 @@ class TableJobs:
         if job.kind == DEDUPLICATE:
             return Deduplication(*given, job, control, reserved).run()
         if job.kind == EXPIRE:
-            return ExpiryJob(*given, job, control, reserved).run()
+            return ExpiryJob(DeltaAgedTable(*given, job, control, reserved), job, control).run()
         if job.kind == CLUSTER and job.policy.cluster is not ClusterMode.CELLS:
             return StatementJob(*given, job, control, reserved).run()
         if job.kind == SET_PROPERTIES:

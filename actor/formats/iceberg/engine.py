@@ -11,6 +11,7 @@ from actor.engines import RUNNABLE_KINDS
 from actor.formats.iceberg.catalogs import TableLoader
 from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.conflicts import FAILURES, is_token_refused
+from actor.formats.iceberg.expire import IcebergAgedTable
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
 from actor.formats.iceberg.java_manifests import JavaManifests
@@ -40,6 +41,7 @@ from actor.proofread.proofreader import Proofreader
 from actor.rewrite.checks import check_identity
 from actor.rewrite.late_rows import Comparisons
 from actor.rewrite.run import ExactRewrite, RewriteSettings
+from actor.row_expiry import ExpiryJob, proofread_of
 from actor.vacuum.steps import VacuumLimits
 from shared.errors import Conflict, InvalidInput, RetryableError, Unsupported
 from shared.formats.iceberg.metadata import TableHead
@@ -47,11 +49,12 @@ from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.formats.iceberg.refusal import refusal
 from shared.formats.iceberg.support import JOB_KINDS
-from shared.jobs.payload import REWRITE_MANIFESTS, SET_PROPERTIES
+from shared.jobs.payload import EXPIRE, REWRITE_MANIFESTS, SET_PROPERTIES
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
 from shared.paths.boundary import Boundary
 from shared.paths.locations import canonical_location
+from shared.policy.policy import Proofread
 from shared.table import CommitOrigin, PartitionKey
 
 
@@ -123,23 +126,32 @@ class IcebergEngine(JvmEngine):
             table, given = opened.table, self._settings
             head = table.head()
             _check(head, table.location, request.table_uuid)
-            if canonical_location(head.location) != canonical_location(request.location):
-                given.boundary.check_plain(head.location)  # Of a table in a folder, it was when it was opened.
-            tasks = IcebergTasks(self._scala, opened.session, table)
+            self._check_plain(head, request.location)
             rule = CopyRule(request.may_copy, request.full_bytes, given.copy_limits)
-            copier = IcebergCopier(table, head, tasks, self._classes, rule)
-            reader = OutputCheck(
-                table, head, tasks, copier.columns, self.proofreader, request.proofread, " ".join(tags)
-            )
+            writer, reader = self._writer(opened, head, rule, request.proofread, " ".join(tags))
             check = _HeadCheck(request, head.protocol.min_writer)
             rewrite = ExactRewrite(
                 _IcebergFiles(table, head),
-                StagedWriter(table, opened.session, copier, head, reader, opened.bound),
+                writer,
                 IcebergTarget(table, check, head, request.user_metadata, Comparisons(reader.check_places)),
                 self._boundary,
                 given.rewrite,
             )
             return rewrite.run(request, control)
+
+    def _check_plain(self, head: TableHead, location: str) -> None:
+        if canonical_location(head.location) != canonical_location(location):
+            self._settings.boundary.check_plain(head.location)  # Of a table in a folder, it was when it was opened.
+
+    def _writer(
+        self, opened: _OpenedTable, head: TableHead, rule: CopyRule, proofread: Proofread, tag: str
+    ) -> tuple[StagedWriter, OutputCheck]:
+        """Return what writes groups of a table as of these metadata, and what compares them."""
+        table = opened.table
+        tasks = IcebergTasks(self._scala, opened.session, table)
+        copier = IcebergCopier(table, head, tasks, self._classes, rule)
+        reader = OutputCheck(table, head, tasks, copier.columns, self.proofreader, proofread, tag)
+        return StagedWriter(table, opened.session, copier, head, reader, opened.bound), reader
 
     def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
         """Run a job on the whole table; raises RetryableError for a kind that only another release knows."""
@@ -152,8 +164,22 @@ class IcebergEngine(JvmEngine):
                 return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
             if job.kind == SET_PROPERTIES:
                 return IcebergPropertiesJob(table, job, control, check).run()
+            if job.kind == EXPIRE:
+                return self._expire(opened, job, control, check)
             store = JavaVacuumTable(self._scala, table, check, self._boundary)
             return IcebergVacuum(store, job, control, self._settings.vacuum).run()
+
+    def _expire(
+        self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
+    ) -> TableJobOutcome:
+        def writer(head: TableHead) -> StagedWriter:
+            self._check_plain(head, job.location)
+            rule = CopyRule(False, 0, self._settings.copy_limits)  # noqa: FBT003 - rows that stay are encoded
+            return self._writer(opened, head, rule, proofread_of(job.policy), job.origin.job)[0]
+
+        reserved = self._settings.rewrite.reserved_disk_bytes
+        aged = IcebergAgedTable(*(opened.table, opened.session, self._boundary, job, control), check, writer, reserved)
+        return ExpiryJob(aged, job, control).run()
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

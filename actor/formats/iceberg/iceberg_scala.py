@@ -25,6 +25,11 @@ class IcebergScala(Scala):
         return JavaStatics(self, "iceberg.IcebergScan")
 
     @cached_property
+    def iceberg_ages(self) -> JavaStatics:
+        """Our class that finds files by values of a column of times (`IcebergAges.java`)."""
+        return JavaStatics(self, "iceberg.IcebergAges")
+
+    @cached_property
     def iceberg_deletes(self) -> JavaStatics:
         """Our class that lists the delete files that apply to data files (`IcebergDeletes.java`)."""
         return JavaStatics(self, "iceberg.IcebergDeletes")

@@ -5,9 +5,9 @@ Every private or awkward name of Iceberg's Java classes is here or in what descr
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import structlog
@@ -20,7 +20,7 @@ from actor.formats.iceberg.listed_deletes import ListedDeletes, PartitionKeys
 from actor.formats.iceberg.newest_inputs import MOST_SNAPSHOTS, Inputs, after_changes
 from actor.formats.iceberg.scan_filter import scan_filter
 from actor.formats.iceberg.scanned_files import ScannedFiles
-from actor.formats.iceberg.staged import NewDeletes, Replacement
+from actor.formats.iceberg.staged import NewDeletes, Replacement, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns, table_columns
 from actor.jvm.errors import first_line
 from actor.rewrite.late_rows import MOST_ROWS
@@ -39,6 +39,13 @@ _ICEBERG = "org.apache.iceberg"
 
 FIRST_WITH_VECTORS = 3
 """The format version from which on vectors delete rows by position, and files of positions are not written."""
+
+
+class FieldBound(NamedTuple):
+    """The id of a field of dates or timestamps, and a value of it in days or microseconds since 1970."""
+
+    column: int
+    value: int
 
 
 class JavaTable:
@@ -111,11 +118,31 @@ class JavaTable:
         scanned, found = ScannedFiles(self._scala, head, self._table, tasks), dict[str, LiveInput]()
         for one in scanned.each():
             if (paths is None or one.path in paths) and (partitions is None or one.key in partitions):
-                if one.path in found:
-                    raise Corrupt(f"{self.location}: {one.path} is live twice, and its rows would be written once")
+                self._require_once(one.path, found)
                 # What reads all files of a partition or of the table needs no tasks.
                 found[one.path] = scanned.live_input(one, has_task=paths is not None)
         return found
+
+    def aged(self, head: TableHead, snapshot: int, bound: FieldBound | None) -> dict[LiveInput, bool]:
+        """Return the live files that may hold rows below a bound, and whether all are by partition or metrics.
+
+        Without a bound all files are returned, of none of which that is known. Raises Corrupt as `inputs` does.
+        """
+        ages = self._scala.iceberg_ages
+        if bound is None:
+            tasks = self._scala.iceberg_scan.planned(self._table, snapshot, None, False)  # noqa: FBT003 - no floats
+        else:
+            tasks = ages.planned(self._table, snapshot, *bound)
+        scanned, found = ScannedFiles(self._scala, head, self._table, tasks), dict[str, LiveInput]()
+        for one in scanned.each():
+            self._require_once(one.path, found)
+            found[one.path] = scanned.live_input(one, has_task=True)
+        below = "1" * len(found) if bound is None else str(ages.below(self._table, tasks, *bound))
+        return {one: how == "2" for one, how in zip(found.values(), below, strict=True) if how != "0"}
+
+    def _require_once(self, path: str, found: Mapping[str, LiveInput]) -> None:
+        if path in found:
+            raise Corrupt(f"{self.location}: {path} is live twice, and its rows would be written once")
 
     def columns(self, properties: Mapping[str, str]) -> TableColumns:
         """Return the columns of the newest schema, with the name mapping that these properties of the table hold."""
@@ -199,19 +226,56 @@ class JavaTable:
         """
         watch = self._scala.watched_commit(self._table)
         rewrite = watch.newRewrite(self._table)
-        is_built = False
-        try:
+
+        def build() -> None:
             paths = [one.path for group in change.groups for one in group.live.inputs]
             watch.requireDeletes(change.checked_until, self._scala.java_list(paths))
             sequence = int(self._table.snapshot(since).sequenceNumber())
             watch.requireLaterDeletes(sequence)
             self._build(rewrite, change, sequence, summary)
+
+        self._commit(watch, rewrite, build)
+
+    def overwrite(self, groups: Iterable[StagedGroup], *, upon: TableHead, summary: Mapping[str, str]) -> None:
+        """Replace the inputs of groups by their outputs in one snapshot that changes data, upon exactly these metadata.
+
+        Raises NotAsked where it failed before the catalog was asked.
+        """
+        watch = self._scala.watched_commit(self._table)
+        change = watch.newOverwrite(self._table)
+
+        def build() -> None:
+            watch.requireMetadata(upon.records.path)
+            change.validateFromSnapshot(upon.current)
+            change.validateNoConflictingDeletes()  # And each input must be live.
+            for group in groups:
+                for file in self.files(group.live.inputs):
+                    change.deleteFile(file)
+                for output in group.outputs:
+                    change.addFile(output.raw)
+            for name, value in summary.items():
+                change.set(name, value)
+
+        self._commit(watch, change, build)
+
+    def _commit(self, watch: Any, change: Any, build: Callable[[], None]) -> None:
+        """Build a change and commit it; raises NotAsked where it failed before the catalog was asked."""
+        is_built = False
+        try:
+            build()
             is_built = True
-            rewrite.commit()
+            change.commit()
         except Exception as error:
             if not is_built or not watch.isAsked():
                 raise NotAsked(f"{self.location}: the catalog was not asked for the commit") from error
             raise
+
+    def note(self, summary: Mapping[str, str]) -> None:
+        """Commit a snapshot with the files of the newest one, as one that changes no data."""
+        change = self._table.rewriteManifests()
+        for name, value in summary.items():
+            change.set(name, value)
+        change.commit()
 
     def _build(self, rewrite: Any, change: Replacement, sequence: int, summary: Mapping[str, str]) -> None:
         rewrite.validateFromSnapshot(change.checked_until)

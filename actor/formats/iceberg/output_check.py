@@ -1,5 +1,6 @@
 """Compares outputs with their inputs before the commit: by their footers, then by a reader of rows or bytes."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,7 +16,7 @@ from actor.formats.iceberg.staged import StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.leaf_check import Footing, require_agreement
 from actor.proofread.locations import is_parquet
-from actor.proofread.model import Proof, Reading, Rewritten
+from actor.proofread.model import Deletes, Proof, Reading, Rewritten
 from actor.proofread.proofreader import Proofreader
 from actor.rewrite.late_rows import Positions
 from shared.errors import Corrupt, Difference
@@ -47,15 +48,36 @@ class OutputCheck:
     tag: str
 
     def check(
-        self, live: InputGroup, footers: GroupFooters, outputs: Sequence[DataFile], *, path_taken: PathTaken
+        self,
+        live: InputGroup,
+        footers: GroupFooters,
+        outputs: Sequence[DataFile],
+        *,
+        path_taken: PathTaken,
+        over: Deletes | None = None,
     ) -> Proof:
-        """Return what the outputs were compared by; raises Difference, having deleted nothing."""
+        """Return what the outputs were compared by; raises Difference, having deleted nothing.
+
+        over: names rows of the inputs that were left out.
+        """
         if not outputs:
-            return Proof(Reading.ROWS, 0)  # No row was left, and none was written: counted before.
+            # No row was left, and none was written: counted before.
+            return Proof(Reading.ROWS, 0) if over is None else self.check_over(live, over)
         if all(is_parquet(file.path) for file in outputs):
-            self._check_footers(live, footers, outputs, path_taken)
-        group = replace(self._group(live, outputs), copied=path_taken is PathTaken.COPIED)
+            self._check_footers(live, footers, outputs, path_taken, has_removal=over is not None)
+        group = replace(self._group(live, outputs, over), copied=path_taken is PathTaken.COPIED)
         return self.proofreader.check(group, self.mode, fingerprint=f"iceberg {path_taken}", tag=self.tag)
+
+    def check_over(self, live: InputGroup, over: Deletes) -> Proof:
+        """Have all rows of a group's inputs read, and found to be over; raises Difference if one is not.
+
+        No other column is read than the one of their time, and the keys of deletes by value.
+        """
+        name, _ = json.loads(over.text)
+        keys = {key for one in live.inputs for delete in one.deletes for key in delete.key_ids}
+        group = self._group(live, (), over)
+        columns = tuple(one for one in group.columns if one.name == name or one.id in keys)
+        return self.proofreader.check(replace(group, columns=columns), self.mode, tag=self.tag)
 
     def check_places(self, group: StagedGroup, chosen: Positions, places: Sequence[int]) -> bool:
         """Compare the rows at chosen positions of each input with those at these places of the output.
@@ -65,13 +87,22 @@ class OutputCheck:
         asked = self._group(group.live, [output.file for output in group.outputs]).at_places(chosen, places)
         return self.proofreader.check(asked, Proofread.ALWAYS, tag=self.tag).reading is Reading.ROWS
 
-    def _group(self, live: InputGroup, outputs: Sequence[DataFile]) -> Rewritten:
+    def _group(self, live: InputGroup, outputs: Sequence[DataFile], over: Deletes | None = None) -> Rewritten:
         has_row_ids = self.head.protocol.min_writer >= _FIRST_WITH_ROW_IDS
         lineage = self.table.lineage(live.inputs) if has_row_ids else [(None, None)] * len(live.inputs)
-        return rewritten(self.columns, self.head, live, outputs, lineage)
+        group = rewritten(self.columns, self.head, live, outputs, lineage)
+        if over is None:
+            return group
+        return replace(group, inputs=tuple(replace(one, deletes=(*one.deletes, over)) for one in group.inputs))
 
     def _check_footers(
-        self, live: InputGroup, footers: GroupFooters, outputs: Sequence[DataFile], path_taken: PathTaken
+        self,
+        live: InputGroup,
+        footers: GroupFooters,
+        outputs: Sequence[DataFile],
+        path_taken: PathTaken,
+        *,
+        has_removal: bool,
     ) -> None:
         described = self.tasks.output_columns(live.inputs, outputs)
         unread = [file.path for file, one in zip(outputs, described.files, strict=True) if one.obstacle == "no_footer"]
@@ -89,7 +120,7 @@ class OutputCheck:
             tuple(find_columns(footers.table, schema).fields for schema in described.schemas.values()),
             sum(one.rows or 0 for one in outputs),
             is_read_rightly,
-            has_deletes=any(one.deletes for one in live.inputs),
+            has_deletes=has_removal or any(one.deletes for one in live.inputs),
             filled=frozenset(constants),
         )
         columns = ((one.id, one, above) for one, above in footers.table.each() if one.id is not None)

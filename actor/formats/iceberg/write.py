@@ -2,9 +2,9 @@
 
 import re
 import uuid
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
@@ -28,7 +28,7 @@ from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from actor.jvm.errors import matching_line
-from actor.proofread.model import Proof
+from actor.proofread.model import Deletes, Proof
 from shared.errors import Corrupt, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg.metadata import TableHead
 from shared.paths.sql_text import quoted
@@ -38,6 +38,7 @@ from shared.table import DataFile
 SESSION_CONF = {
     "spark.sql.adaptive.enabled": "false",  # One group is one task and one file.
     "spark.sql.iceberg.executor-cache.delete-files.enabled": "false",  # Tasks of several groups would share it.
+    "spark.sql.shuffle.partitions": "1",  # Rows are counted by their files, and not otherwise brought together.
     "spark.sql.caseSensitive": "true",  # Iceberg's columns are: `v` and `V` are two.
 }
 """Settings of a session that writes groups."""
@@ -51,6 +52,15 @@ No multiple of its inputs would do: Iceberg measures a growing file by its rows 
 
 _DAMAGED = re.compile(r"\bDamagedInput\b")
 """The class of what our tasks raise for a file whose bytes are not those that were written."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowRemoval:
+    """Rows to leave out, which are so many: by a condition in Spark's SQL, and for the other reader."""
+
+    condition: str
+    rows: int
+    over: Deletes
 
 
 class BytesCopier(Protocol):
@@ -75,9 +85,18 @@ class OutputReader(Protocol):
     """Compares outputs with their inputs."""
 
     def check(
-        self, live: InputGroup, footers: GroupFooters, outputs: Sequence[DataFile], *, path_taken: PathTaken
+        self,
+        live: InputGroup,
+        footers: GroupFooters,
+        outputs: Sequence[DataFile],
+        *,
+        path_taken: PathTaken,
+        over: Deletes | None = None,
     ) -> Proof:
-        """Return what the outputs were compared by; raises Difference."""
+        """Return what the outputs were compared by, with `over` left out of the inputs, too; raises Difference."""
+
+    def check_over(self, live: InputGroup, over: Deletes) -> Proof:
+        """Have all rows of a group's inputs read, and found to be over; raises Difference if one is not."""
 
 
 class StagedWriter:
@@ -101,7 +120,7 @@ class StagedWriter:
         self._copier = copier
         self._reader = reader
         self._head = head
-        self._columns = copier.columns
+        self.columns = copier.columns
 
     def write(self, live: InputGroup) -> StagedGroup:
         """Write the group's rows as one file.
@@ -115,7 +134,7 @@ class StagedWriter:
                 f"{live.group.partition} of {self._table.location}; remove sort-by, zorder-by and clustering-order",
                 field="sort-by",
             )
-        try:
+        with self._refused_damage(live):
             read = ReadGroup(live, self._copier.footers(live))
             copied = self._copier.copy(read)
             if isinstance(copied, NotCopied):
@@ -124,6 +143,20 @@ class StagedWriter:
                     return self._encode(live, copied.reason, read.footers)
                 return self._joined(read, merged, copied.reason)
             return self._joined(read, copied)
+
+    def write_without(self, live: InputGroup, removal: RowRemoval) -> StagedGroup:
+        """Write the group without some rows, as one file, or none where no other is left; raises as `write` does."""
+        with self._refused_damage(live):
+            return self._encode(live, EncodeReason.DELETE_FILES, self._copier.footers(live), removal)
+
+    def check_over(self, live: InputGroup, over: Deletes) -> Proof:
+        """Have all rows of a group's inputs read, and found to be over; raises Difference if one is not."""
+        return self._reader.check_over(live, over)
+
+    @contextmanager
+    def _refused_damage(self, live: InputGroup) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:
             if damage := matching_line(error, _DAMAGED):
                 raise RefusedFiles(
@@ -151,13 +184,15 @@ class StagedWriter:
         """Return False: such files could not be listed."""
         return False
 
-    def _encode(self, live: InputGroup, reason: EncodeReason, footers: GroupFooters) -> StagedGroup:
-        refuse_names(self._columns, self._table.location)
-        refuse_types(self._columns, self._table.location)
+    def _encode(
+        self, live: InputGroup, reason: EncodeReason, footers: GroupFooters, removal: RowRemoval | None = None
+    ) -> StagedGroup:
+        refuse_names(self.columns, self._table.location)
+        refuse_types(self.columns, self._table.location)
         refuse_dropped_source(self._head, live)
         refuse_stored_types(footers, live, self._table.location)
         refuse_lost_keys(footers, live, self._table.location)
-        constants = partition_constants(self._columns, self._head, live)
+        constants = partition_constants(self.columns, self._head, live)
         refuse_structs(footers, constants, live, self._table.location)
         self._copier.check_pages(live)
         name = str(uuid.uuid4())
@@ -167,11 +202,15 @@ class StagedWriter:
             expected = known_rows(live.inputs)
             if expected is None:
                 expected = self._count(frame, live)
+            over = None
+            if removal is not None:
+                over, expected = removal.over, expected - removal.rows
+                frame = frame.filter(f"NOT coalesce({removal.condition}, false)")
             in_order = self._table.read_order(frame) == [one.path for one in live.inputs]
             self._write(frame, name, live)
             outputs = tuple(_output(raw, live) for raw in self._table.outputs(name))
             return self._checked(
-                StagedGroup(live, outputs, expected, reason, in_order=in_order), footers, PathTaken.ENCODED
+                StagedGroup(live, outputs, expected, reason, in_order=in_order), footers, PathTaken.ENCODED, over
             )
         finally:
             self._table.unstage(name)
@@ -182,7 +221,7 @@ class StagedWriter:
         The columns of deletes by value are read, too: Iceberg adds those that are missing, but not inside structs.
         """
         keys = sorted({key for one in live.inputs for delete in one.deletes for key in delete.key_ids})
-        paths = [path for key in keys if (path := self._columns.path(key)) is not None and len(path) > 1]
+        paths = [path for key in keys if (path := self.columns.path(key)) is not None and len(path) > 1]
         if not paths:
             return int(frame.count())
         counts = frame.agg(functions.count("*"), *(functions.count(_column(path)) for path in paths))
@@ -211,12 +250,14 @@ class StagedWriter:
             .save(name)
         )
 
-    def _checked(self, staged: StagedGroup, footers: GroupFooters, path_taken: PathTaken) -> StagedGroup:
+    def _checked(
+        self, staged: StagedGroup, footers: GroupFooters, path_taken: PathTaken, over: Deletes | None = None
+    ) -> StagedGroup:
         """Return a group with its outputs and what they were compared by; deletes them if anything differs."""
         live, outputs = staged.live, [output.file for output in staged.outputs]
         try:
             self._check(live, staged.outputs, staged.rows, path_taken)
-            proof = self._reader.check(live, footers, outputs, path_taken=path_taken)
+            proof = self._reader.check(live, footers, outputs, path_taken=path_taken, over=over)
         except BaseException:
             self._table.delete(staged.paths)
             raise

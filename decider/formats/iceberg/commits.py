@@ -10,16 +10,26 @@ from shared.formats.iceberg.manifests import Entry, EntryStatus
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, REPLACE, TAGS_KEY
 from shared.formats.iceberg.tags import decode_tags, file_tags
+from shared.jobs.payload import EXPIRE
 from shared.layout import commit_metadata
 from shared.layout.commit_metadata import CommitMetadata
 from shared.table import Commit, DataFile, DeleteFile, Position, RemovedFile
+
+_REMOVALS = frozenset({"delete", "overwrite"})
+"""Operations of a snapshot that deletes rows by their age: whole files, or some that it writes again."""
 
 OPERATIONS: Mapping[str, str] = {"append": "WRITE", "overwrite": "MERGE", "delete": "DELETE", REPLACE: "OPTIMIZE"}
 
 
 def own_metadata(snapshot: SnapshotRecord) -> CommitMetadata | None:
-    """Return what we wrote into a snapshot's summary, None if it is not ours."""
+    """Return what we wrote into the summary of a snapshot that changes no data, None if it is not ours."""
     return commit_metadata.decode(snapshot.summary[COMMIT_KEY]) if snapshot.is_of_ours else None
+
+
+def own_removal(snapshot: SnapshotRecord) -> CommitMetadata | None:
+    """Return what we wrote into the summary of a snapshot that deletes rows by their age, None if it is not ours."""
+    ours = commit_metadata.decode(snapshot.summary.get(COMMIT_KEY)) if snapshot.operation in _REMOVALS else None
+    return ours if ours is not None and ours.mode == EXPIRE else None
 
 
 class FileHistory:
@@ -74,18 +84,20 @@ def snapshot_commit(snapshot: SnapshotRecord, at: Position, entries: Iterable[En
                 added_deletes.append(delete_file(entry))
             case EntryStatus.DELETED, _:
                 removed_deletes.append(delete_file(entry))
-    ours = own_metadata(snapshot)
+    ours, removal = own_metadata(snapshot), own_removal(snapshot)
+    mark = ours or removal
     return Commit(
         version=at.version,
         timestamp_ms=snapshot.timestamp_ms,
-        operation=OPERATIONS.get(snapshot.operation, snapshot.operation),
+        operation=OPERATIONS.get("delete" if removal else snapshot.operation, snapshot.operation),
         added=tuple(added),
         removed=tuple(removed),
         data_change=snapshot.operation != REPLACE,
-        origin=None if ours is None else ours.origin,
+        origin=None if mark is None else mark.origin,
         digest=at.digest,
         added_deletes=tuple(added_deletes),
         removed_deletes=tuple(removed_deletes),
+        deduplicated_version=None if ours is None else ours.deduplicated_version,
         superseded_files=int(snapshot.parent is not None) + len(removed_deletes),
     )
 

@@ -14,7 +14,7 @@ from shared.jobs.payload import (
     VACUUM,
 )
 
-JOB_KINDS = (COMPACT, VACUUM, REWRITE_MANIFESTS, SET_PROPERTIES)
+JOB_KINDS = (COMPACT, VACUUM, EXPIRE, REWRITE_MANIFESTS, SET_PROPERTIES)
 """Kinds of jobs that the engine runs."""
 
 SUPPORT = FormatSupport(
@@ -27,7 +27,6 @@ SUPPORT = FormatSupport(
         CLUSTER: "there is no CLUSTER BY in Iceberg",
         INDEX: "tables with a Qbeast index are Delta tables",
         DEDUPLICATE: "use MERGE INTO in the table's own engine",
-        EXPIRE: "use DELETE FROM in the table's own engine",
         CHECKPOINT: "there are no checkpoints in Iceberg; use rewrite-manifests",
     },
     own_retention_s=own_retention_s,

@@ -14,7 +14,7 @@ from decider.state.effective_policy import (
     resolve_unregistered,
 )
 from shared.errors import InvalidInput
-from shared.jobs.payload import CLUSTER, INDEX, VACUUM
+from shared.jobs.payload import CLUSTER, EXPIRE, INDEX, VACUUM
 from shared.policy.names import QBEAST_SWITCH
 from shared.policy.policy import MIB, Policy, PolicyLayer, apply
 from shared.refusals import Refusal, RefusalCode
@@ -368,10 +368,11 @@ def test_rows_are_removed_by_key_or_by_age() -> None:
     assert "set either primary-key or delete-rows-after" in issue.reason
 
 
-def test_an_age_without_effect_is_noted_with_what_to_do() -> None:
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_an_age_has_an_effect_on_each_format(format_: str) -> None:
     own = {f"lakewright.{one}": text for one, text in EXPIRY.items()}
-    (note,) = PolicyDefaults().resolve(TABLE, own, {}, LogStatus(format="iceberg")).notes
-    assert note.startswith("delete-rows-after has no effect on Iceberg tables: use DELETE FROM")
+    found = PolicyDefaults().resolve(TABLE, own, {}, LogStatus(format=format_))
+    assert (found.policy.runs(EXPIRE), found.notes) == (True, ())
 
 
 def test_a_filter_of_a_registration_does_not_widen_what_an_owners_age_deletes() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from shared.errors import Unsupported
 from shared.formats.delta import PHYSICAL_NAME
-from shared.formats.delta_expiry import expiry_column
+from shared.formats.delta_expiry import delta_expiry_column
 from shared.policy.row_expiry import RowExpiry
 from shared.table import PartitionColumn, TableMetadata
 
@@ -24,7 +24,7 @@ PART = PartitionColumn("part", "col-9", "integer")
 
 def column(name: str, **configuration: str) -> PartitionColumn:
     metadata = TableMetadata("u", (PART,), {key.replace("_", "."): value for key, value in configuration.items()})
-    return expiry_column(RowExpiry(name, 86_400), metadata, FIELDS)
+    return delta_expiry_column(RowExpiry(name, 86_400), metadata, FIELDS)
 
 
 def test_a_column_is_found_by_its_name_in_any_case_with_the_name_that_statistics_have() -> None:

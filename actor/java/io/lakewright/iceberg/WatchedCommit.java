@@ -7,6 +7,7 @@ import java.util.Set;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileContent;
+import org.apache.iceberg.OverwriteFiles;
 import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotChanges;
@@ -34,6 +35,7 @@ public final class WatchedCommit implements TableOperations {
   private volatile boolean isAsked;
   private boolean isMade;
   private Long upon;
+  private String metadata; // The metadata file that the commit is made upon.
   private Long checked;
   private Long outputs; // Sequence number of new data files.
   private Set<String> inputs = Collections.emptySet(); // Paths of data files.
@@ -47,6 +49,16 @@ public final class WatchedCommit implements TableOperations {
   /** Begins a rewrite of the table, to be committed through this. */
   public RewriteFiles newRewrite(BaseTable of) {
     return new BaseTable(this, of.name(), of.reporter()).newRewrite();
+  }
+
+  /** Begins a change of data files, to be committed through this. */
+  public OverwriteFiles newOverwrite(BaseTable of) {
+    return new BaseTable(this, of.name(), of.reporter()).newOverwrite();
+  }
+
+  /** Lets nothing be committed unless these are the newest metadata then: whatever others change makes them others. */
+  public void requireMetadata(String path) {
+    metadata = path;
   }
 
   /** Lets nothing be committed unless this snapshot is main's newest one then: what was found of it holds of no other. */
@@ -104,17 +116,18 @@ public final class WatchedCommit implements TableOperations {
     return isAsked;
   }
 
-  public void commit(TableMetadata base, TableMetadata metadata) {
+  public void commit(TableMetadata base, TableMetadata made) {
     Snapshot newest = base.currentSnapshot();
     if (upon != null && (newest == null || newest.snapshotId() != upon.longValue())) {
       throw new ValidationException("snapshot %s is no longer the newest one", upon);
     }
+    ValidationException.check(metadata == null || metadata.equals(base.metadataFileLocation()), "the metadata changed");
     ValidationException.check(base.formatVersion() == formatVersion, "the format version is %s now", base.formatVersion());
     checkDeletes(base);
-    checkLaterDeletes(base, metadata);
+    checkLaterDeletes(base, made);
     isAsked = true;
     try {
-      table.commit(base, metadata);
+      table.commit(base, made);
       isMade = true;
     } catch (CommitFailedException failure) {
       throw new OthersFirstException(failure);

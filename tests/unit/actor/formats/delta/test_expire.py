@@ -8,19 +8,20 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta import expire
+from actor import row_expiry
 from actor.formats.delta.actions import decode_adds
-from actor.formats.delta.expire import NO_TIME, NOT_ASKED, ExpiryJob
+from actor.formats.delta.expire import DeltaAgedTable, _DeltaFilesByAge
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.over_rows import OverRows
 from actor.formats.delta.superseded_rows import FILE
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import DeleteForm, Deletes, Proof, Reading, Rewritten
+from actor.row_expiry import NO_TIME, NOT_ASKED, ExpiryJob
 from shared.errors import Conflict, RefusedFiles, Unsupported
 from shared.jobs.options import ExpiryOptions
 from shared.jobs.payload import EXPIRE
 from shared.layout.commit_metadata import CommitMetadata
-from shared.policy.policy import Policy
+from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeScala, FakeSessions, FakeTable
 from tests.support.fake_delta_table import METADATA, FakeFrame, FakeTransaction, add, remove
@@ -61,6 +62,7 @@ class World:
         self.compared: list[list[tuple[str, tuple[Deletes, ...]]]] = []
         self.conditions: list[str] = []
         self.read: list[str] = []
+        self.modes: set[Proofread] = set()
         self.commits: list[tuple[str, Mapping[str, int], str]] = []
         self.clock_ms = NOW_MS
         files = TableLog.files
@@ -82,7 +84,7 @@ class World:
         monkeypatch.setattr(TableLog, "partitions", partitions)
         monkeypatch.setattr(TableLog, "commit_delete", commit)
         monkeypatch.setattr(FakeFrame, "filter", lambda frame, condition: self._rows(frame, condition))
-        monkeypatch.setattr("actor.formats.delta.expire.time.time_ns", lambda: self.clock_ms * 1_000_000)
+        monkeypatch.setattr("actor.row_expiry.time.time_ns", lambda: self.clock_ms * 1_000_000)
 
     def _rows(self, frame: FakeFrame, condition: str) -> Any:
         paths = [body["path"] for body in frame.bodies]
@@ -95,7 +97,8 @@ class World:
         grouped = SimpleNamespace(count=lambda: counted)
         return SimpleNamespace(selectExpr=lambda _: SimpleNamespace(groupBy=lambda *_: grouped))
 
-    def _check(self, group: Rewritten, *_: object, **__: object) -> Proof:
+    def _check(self, group: Rewritten, mode: Proofread, **__: object) -> Proof:
+        self.modes.add(mode)
         assert [column.name for column in group.columns] == ["t"]
         self.compared.append([(file.path.rpartition("/")[2], file.deletes) for file in group.inputs])
         return Proof(Reading.ROWS, cpu_ms=5)
@@ -113,7 +116,7 @@ class World:
             options=ExpiryOptions(decided_ms, dry_run=dry).encode(),
         )
         fakes: tuple[Any, Any, Any, Any] = (FakeScala(self.table), FakeSessions(self.table), boundary, reader)
-        return ExpiryJob(*fakes, job, self.control, 0).run()
+        return ExpiryJob(DeltaAgedTable(*fakes, job, self.control, 0), job, self.control).run()
 
 
 @pytest.fixture
@@ -230,6 +233,19 @@ def test_properties_of_the_decision_must_still_be_there(world: World) -> None:
     assert world.table.live() == {"31"}
 
 
+def test_partitions_go_by_their_value_also_where_rows_leave_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, written = World(monkeypatch), Written(monkeypatch)
+    world.table.commit(metadata({"lakewright.delete-rows-after": f"{RULE}, rows"}), info(), *by_day(0, 31))
+    world.run(rule=f"{RULE}, rows")
+    assert (world.table.live(), written.calls, world.read) == ({"0"}, [], [])
+
+
+def test_an_owner_who_has_no_rows_compared_has_none_read_twice(world: World) -> None:
+    world.table.commit(metadata(BY_T), info(), of_t("a", 31))
+    world.run(rule=BY_T["lakewright.delete-rows-after"], proofread=Proofread.NEVER)
+    assert (world.table.live(), world.modes) == (set(), {Proofread.NEVER})
+
+
 def test_files_that_others_change_meanwhile_are_searched_again(world: World) -> None:
     world.table.commit(info(), *by_day(31, 32))
 
@@ -269,7 +285,7 @@ def test_an_owner_who_changes_the_age_meanwhile_keeps_the_rows(world: World) -> 
 
 
 def test_a_run_that_is_to_stop_ends_between_two_commits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expire, "FILES_PER_COMMIT", 2)
+    monkeypatch.setattr(row_expiry, "FILES_PER_COMMIT", 2)
     world.table.commit(info(), *by_day(31, 32, 33))
     world.control.stop_after = 1
     done = world.run()
@@ -322,6 +338,7 @@ def test_files_go_by_statistics_once_all_their_rows_were_read(world: World) -> N
     over = Deletes(DeleteForm.OVER, text=json.dumps(["t", days_ago(30)]))
     assert world.compared == [[("a b", (over,))]]
     assert [compared_by for _, _, compared_by in world.commits] == ["rows", ""]
+    assert world.modes == {Proofread.STRICT}, "what no second reader reads stays"
     listing, reading = world.conditions
     assert listing == GREATEST
     assert reading == f"NOT coalesce(`t` < DATE '{days_ago(30)}', false)"
@@ -342,7 +359,7 @@ def test_a_file_with_newer_rows_than_it_says_stays_and_the_run_names_no_version(
 
 
 def test_a_bounded_number_of_rows_is_read_again_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expire, "ROWS_AT_ONCE", 25)
+    monkeypatch.setattr(row_expiry, "ROWS_AT_ONCE", 25)
     world.table.commit(metadata(BY_T), info(), *(of_t(name, 31) for name in "abcde"))
     unknown = {"maxValues": {"t": days_ago(31)}, "nullCount": {"t": 0}}
     world.table.commit(info(), add("f", None, p=None, stats=json.dumps(unknown)))
@@ -376,8 +393,8 @@ class Written:
             was_lost, written.lost = written.lost, False
             return not was_lost
 
-        monkeypatch.setattr(ExpiryJob, "write_without", write)
-        monkeypatch.setattr(expire, "OutputPaths", lambda *_: None)
+        monkeypatch.setattr(DeltaAgedTable, "write_without", write)
+        monkeypatch.setattr("actor.formats.delta.expire.OutputPaths", lambda *_: None)
 
 
 def mixed_table(world: World) -> None:
@@ -438,14 +455,14 @@ def test_no_row_leaves_a_file_once_the_owner_has_changed_the_rule_or_the_column(
         body["metaData"]["schemaString"] = json.dumps(
             {"type": "struct", "fields": [FIELDS[0], {**FIELDS[1], "type": "timestamp"}]}
         )
-    find = ExpiryJob._take_out_of
+    find = _DeltaFilesByAge.take_out
 
-    def take_out_of(job: ExpiryJob, *given: Any) -> bool:
+    def take_out(listed: _DeltaFilesByAge, *given: Any) -> Any:
         if world.table.version == 3:
             world.table.commit(body, info())
-        return find(job, *given)
+        return find(listed, *given)
 
-    monkeypatch.setattr(ExpiryJob, "_take_out_of", take_out_of)
+    monkeypatch.setattr(_DeltaFilesByAge, "take_out", take_out)
     done = world.run(rule=MIXED["lakewright.delete-rows-after"])
     assert done.reason == (NOT_ASKED if change == "age" else "")
     assert [condition for _, _, condition in written.calls if "DATE" in condition] == []

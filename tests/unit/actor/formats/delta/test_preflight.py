@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from actor.formats.delta import self_test as module
-from actor.formats.delta.job_permission import JobPermission
 from actor.formats.delta.preflight import check_location, check_table
 from actor.formats.delta.table_jobs import CheckedStore
 from actor.formats.delta.table_store import TableStore
 from actor.ports import TableEngine
+from actor.rewrite.job_permission import JobPermission
 from shared.errors import LakewrightError, Unsupported
 from shared.jobs.payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, EXPIRE, SORT, VACUUM
 from shared.paths.boundary import Boundary

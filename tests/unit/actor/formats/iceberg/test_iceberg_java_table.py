@@ -79,6 +79,8 @@ class Classes:
     def watched_commit(self, table: Any) -> Any:
         return SimpleNamespace(
             newRewrite=lambda of: of.newRewrite(),
+            newOverwrite=lambda of: of.newRewrite(),
+            requireMetadata=lambda path: self.required.append((path,)),
             isAsked=lambda: self.is_asked,
             requireDeletes=lambda *given: self.required.append(given),
             requireLaterDeletes=lambda sequence: self.later.append(sequence),
@@ -167,6 +169,27 @@ def test_a_commit_replaces_its_inputs_and_is_the_last_call() -> None:
         ("set", "key", "value"),
     ]
     assert (calls[-1], [name for name, *_ in calls].count("commit")) == (("commit",), 1)
+
+
+def test_a_removal_of_rows_is_made_upon_the_metadata_that_were_read_and_each_input_must_be_live() -> None:
+    change, tasks = Rewrite(), Tasks([Task("a")])
+    table = rewritten(change)
+    classes_of(table).iceberg_scan.files = lambda tasks, numbers: [tasks[number].path for number in numbers]
+    upon = replace(HEAD, records=MetadataRecords(path="v9"))
+    table.overwrite([StagedGroup(group_of(read("a", tasks)), (OUTPUT,), 1)], upon=upon, summary={"key": "value"})
+    assert classes_of(table).required == [("v9",)]
+    assert change.calls == [
+        ("validateFromSnapshot", 7),
+        ("validateNoConflictingDeletes",),
+        ("deleteFile", "a"),
+        ("addFile", "java b"),
+        ("set", "key", "value"),
+        ("commit",),
+    ]
+    with pytest.raises(NotAsked):
+        rewritten(Refusing("addFile")).overwrite(
+            [StagedGroup(group_of(), (OUTPUT,), 1)], upon=upon, summary={"key": "value"}
+        )
 
 
 def test_inputs_of_one_scan_are_removed_in_one_call_and_those_of_several_are_refused() -> None:

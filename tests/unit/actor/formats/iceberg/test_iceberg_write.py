@@ -14,10 +14,10 @@ from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.output_check import PathTaken
 from actor.formats.iceberg.row_group_copy import CopiedFile, ReadGroup
 from actor.formats.iceberg.table_columns import TableColumns
-from actor.formats.iceberg.write import StagedWriter
+from actor.formats.iceberg.write import RowRemoval, StagedWriter
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from actor.formats.parquet.file_columns import ParquetField
-from actor.proofread.model import Field, Proof, Reading
+from actor.proofread.model import DeleteForm, Deletes, Field, Proof, Reading
 from shared.errors import Corrupt, Difference, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg.partitions import Spec, SpecField
 from shared.layout.planner import FileGroup, RewriteMode
@@ -89,12 +89,17 @@ class FakeFrame:
     def __init__(self, rows: int, *, fails: bool = False) -> None:
         self.rows, self.fails = rows, fails
         self.options: dict[str, str] = {}
+        self.filters: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         return self if name in ("read", "write") else lambda *_: self
 
     def option(self, name: str, value: str) -> "FakeFrame":
         self.options[name] = value
+        return self
+
+    def filter(self, condition: str) -> "FakeFrame":
+        self.filters.append(condition)
         return self
 
     def count(self) -> int:
@@ -139,12 +144,21 @@ class Reader:
     def __init__(self) -> None:
         self.difference: Exception | None = None
         self.taken: list[PathTaken] = []
+        self.left_out: Any = None
 
-    def check(self, live: InputGroup, footers: Any, outputs: Any, *, path_taken: PathTaken) -> Proof:
+    def check(self, live: InputGroup, footers: Any, outputs: Any, *, path_taken: PathTaken, over: Any = None) -> Proof:
         self.taken.append(path_taken)
+        self.left_out = over
         if self.difference is not None:
             raise self.difference
-        return Proof(Reading.BYTES if path_taken is PathTaken.COPIED else Reading.ROWS)
+        return (
+            self.check_over(live, over)
+            if over
+            else Proof(Reading.BYTES if path_taken is PathTaken.COPIED else Reading.ROWS)
+        )
+
+    def check_over(self, live: InputGroup, over: Any) -> Proof:
+        return Proof(Reading.ROWS)
 
 
 def write(
@@ -197,6 +211,21 @@ def test_rows_are_compared_with_what_the_metadata_count() -> None:
 
 def test_rows_that_the_metadata_do_not_count_are_read() -> None:
     assert write(FakeJavaTable(190), FakeFrame(190), POSITIONS).rows == 190
+
+
+@pytest.mark.parametrize(("removed", "rows"), [(3, (197,)), (200, ())])
+def test_rows_that_are_left_out_are_counted_and_the_reader_is_told(removed: int, rows: tuple[int, ...]) -> None:
+    over = Deletes(DeleteForm.OVER, text='["t", "2026-01-01"]')
+    removal, table, frame, reader = RowRemoval("t < 1", removed, over), FakeJavaTable(*rows), FakeFrame(0), Reader()
+    inputs = (live("a"), live("b"))
+    group = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
+    given: Any = (table, frame, Copier(JavaFile(200)), HEAD, reader)
+    made = StagedWriter(*given).write_without(group, removal)
+    assert (made.rows, len(made.outputs), reader.left_out) == (200 - removed, len(rows), over)
+    assert frame.filters == ["NOT coalesce(t < 1, false)"]
+    assert StagedWriter(*given).check_over(group, over).reading is Reading.ROWS
+    with pytest.raises(Corrupt, match=f"{199 - removed} rows in"):
+        StagedWriter(*given).write_without(group, RowRemoval("t < 1", removed + 1, over))
 
 
 @pytest.mark.parametrize("rows", [(199,), (201,), (), (100, 99)])

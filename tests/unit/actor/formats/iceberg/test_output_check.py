@@ -33,6 +33,10 @@ FOOTERS = GroupFooters(TABLE, (FooterSummary(schema="i"),) * 2, {}, {"i": FoundC
 LACKING = replace(ID, leaf=LeafCounts(199, 0))
 
 
+INPUTS = (live("a", replace(VALUES, key_ids=(1,))), live("b"))
+PLACED = InputGroup(replace(group(*INPUTS), partition=PLACE), INPUTS)
+
+
 class Bench:
     """A table of a format version, whose output has a footer, and a proofreader that answers."""
 
@@ -117,6 +121,36 @@ def test_rows_at_chosen_places_are_compared_whatever_else_is_deleted(reading: Re
     assert [file.deletes for file in (*found.inputs, *found.outputs)] == [
         (Deletes(DeleteForm.OTHERS, text=text),) for text in ("[3]", "[0, 9]", "[3, 100, 109]")
     ]
+
+
+OVER = Deletes(DeleteForm.OVER, text='["dt", "2026-01-02"]')
+
+
+def test_rows_that_were_left_out_are_left_out_of_the_comparison() -> None:
+    bench = Proofreading(output=LACKING)
+    outputs = (replace(OUTPUT, rows=199),)
+    bench.check.check(PLACED, FOOTERS, outputs, path_taken=PathTaken.ENCODED, over=OVER)
+    ((asked, _, _),) = bench.asked
+    by_value = Deletes(DeleteForm.EQUALITY, "e", rows=1, key_ids=(1,))
+    assert [file.deletes for file in (*asked.inputs, *asked.outputs)] == [(by_value, OVER), (OVER,), ()]
+    assert asked.columns == TABLE.columns
+
+
+def test_of_rows_that_all_go_the_columns_of_their_time_and_of_deletes_by_value_are_read() -> None:
+    asked: list[Rewritten] = []
+    bench = Bench()
+    check = replace(
+        bench.check,
+        proofreader=SimpleNamespace(check=lambda group, _, **__: asked.append(group) or Proof(Reading.ROWS)),
+        columns=TableColumns((*TABLE.columns, Field("more", "string", 3))),
+    )
+    check.check(PLACED, FOOTERS, (), path_taken=PathTaken.ENCODED, over=OVER)
+    check.check_over(replace(PLACED, inputs=(live("b"),)), OVER)
+    assert [[column.name for column in one.columns] for one in asked] == [["id", "dt"], ["dt"]]
+    assert [one.outputs for one in asked] == [(), ()]
+    assert asked[0].inputs[0].deletes[-1] == asked[1].inputs[0].deletes[0] == OVER
+    assert check.check(PLACED, FOOTERS, (), path_taken=PathTaken.ENCODED).reading is Reading.ROWS
+    assert len(asked) == 2
 
 
 def test_footers_that_contradict_are_a_difference_before_any_row_is_read() -> None:
