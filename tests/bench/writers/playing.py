@@ -68,11 +68,6 @@ class Played:
         """How often a group was written for one that landed."""
         return self.written / self.landed if self.landed else float("inf")
 
-    @property
-    def aborted_share(self) -> float:
-        """Share of the writer's statements that were aborted."""
-        return self.aborted / max(self.statements, 1)
-
 
 def limits(done: Sequence[Played]) -> list[Limit]:
     """Return what has to be shown; aborted statements only beside a command that has replaced the files."""
@@ -86,8 +81,7 @@ def limits(done: Sequence[Played]) -> list[Limit]:
             Limit(f"{one.case}: bytes written in vain or left", one.in_vain + one.left, 0),
         ]
         if command := commands.get(one.case):
-            what = f"{one.case}: share of {one.statements} statements aborted, and by the command"
-            found.append(Limit(what, one.aborted_share, command.aborted_share))
+            found.append(Limit(f"{one.case}: statements aborted, and by the command", one.aborted, command.aborted))
     return found
 
 
