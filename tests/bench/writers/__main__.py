@@ -77,7 +77,7 @@ def play_case(spark: SparkSession, folder: Path, case: Case, asked: Any) -> Iter
         table.statement(text)
         apply()
 
-    for place, side in enumerate((OURS, WITHOUT, THEIRS)):
+    for place, side in enumerate(asked.sides):
         played = Played(case.name, side)
         for number in range(asked.tables):
             name = f"{case.name}_{place}_{number}".replace("-", "_")
@@ -120,6 +120,8 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=0.5, help="seconds from statement to statement")
     parser.add_argument("--statements", type=int, default=30, help="of the writer of a table, at most")
     parser.add_argument("--tables", type=int, default=1, help="tables of each side, for a rate of aborted statements")
+    sides = [OURS, WITHOUT, THEIRS]
+    parser.add_argument("--sides", nargs="*", default=sides, choices=sides)
     parser.add_argument("--cases", nargs="*", default=names, choices=names)
     asked, done, began = parser.parse_args(), list[Played](), machine()
     print(f"seed {asked.seed}; {began}", flush=True)
@@ -134,7 +136,7 @@ def main() -> int:
                 done.append(one)
     checked = limits(done)
     print(*checked, sep="\n")
-    settings = {name: value for name, value in vars(asked).items() if name not in ("json", "cases")}
+    settings = {name: value for name, value in vars(asked).items() if name not in ("json", "cases", "sides")}
     keep({**began, **settings, "played": [one.figures for one in done]}, asked.json)
     return exit_code(checked)
 
