@@ -28,6 +28,7 @@ from shared.jobs.options import ExpiryOptions
 from shared.partitions import WHOLE_TABLE, partition_label, partition_values
 from shared.policy.partition_filter import permits
 from shared.policy.policy import Policy, Proofread
+from shared.policy.properties import policy_digest
 from shared.policy.row_expiry import ExpiryBound, NoDay, RowExpiry
 from shared.refusals import RefusalReason
 from shared.table import PartitionColumn, PartitionKey, TableMetadata
@@ -159,7 +160,7 @@ class ExpiryJob(Generic[F]):
                 self._now_ms = min(options.decided_ms, time.time_ns() // 1_000_000, listed.newest_by_others_ms())
             bound = replace(rule, column=column.name).bound(column.type, self._now_ms)
             search = ExpirySearch(rule, column, bound, options.dry_run)
-            files = self._permitted(listed.over(search), metadata)
+            files = self._permitted(listed.over(search), metadata) if self._now_ms else []
             for start, batch in enumerate(_batches(files, FILES_PER_COMMIT)):
                 self.control.reached("deleting", start * FILES_PER_COMMIT, len(files))
                 if self.control.should_stop():
@@ -168,8 +169,8 @@ class ExpiryJob(Generic[F]):
                 if done is None:
                     return None
                 self._count(done)
-        if rule.with_rows:
-            taken = self._take_out(search)
+        if rule.with_rows and self._now_ms:
+            taken = self._take_out(search, metadata)
             if not taken:
                 return None if taken is None else self._outcome(version, metadata, is_complete=False)
         self._require_old()
@@ -194,9 +195,15 @@ class ExpiryJob(Generic[F]):
         self.control.measured(figures)
         self._named += done.files
 
-    def _take_out(self, search: ExpirySearch) -> bool | None:
-        """Write files without their rows that are over; False if the job is to stop, None after a conflict."""
+    def _take_out(self, search: ExpirySearch, searched: TableMetadata) -> bool | None:
+        """Write files without their rows that are over; False if the job is to stop, None after a conflict.
+
+        searched: the table as the search found it; another rule, column, filter or switch is a conflict.
+        """
         with self.table.opened() as listed:
+            is_same = policy_digest(listed.metadata.configuration) == policy_digest(searched.configuration)
+            if not is_same or listed.column(search.rule) != search.column:
+                return None
             mixed = self._permitted(listed.mixed(search), listed.metadata)
         by_partition = groupby(mixed, key=lambda one: one.file.partition)
         batches = [(part, batch) for part, files in by_partition for batch in _batches(files, FILES_WRITTEN)]

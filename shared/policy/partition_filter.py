@@ -76,13 +76,15 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
 
 
 def permits(text: str | None, partition: PartitionKey, columns: Sequence[PartitionColumn]) -> bool:
-    """Return whether a filter lets a partition be touched; a column that the table is not partitioned by lets none."""
+    """Return whether a filter lets a partition be touched; a column that it is not partitioned by lets none."""
     if text is None:
         return True
     values = partition_values(partition)
-    by_name: Mapping[str, str | None] = {column.name.lower(): values.get(column.physical) for column in columns} or {
-        name.lower(): value for name, value in values.items()
-    }
+    by_name: Mapping[str, str | None] = (
+        {column.name.lower(): values[column.physical] for column in columns if column.physical in values}
+        if columns
+        else {name.lower(): value for name, value in values.items()}
+    )
     return all(
         condition.column.lower() in by_name and condition.holds(by_name[condition.column.lower()])
         for condition in parse_filter(text)

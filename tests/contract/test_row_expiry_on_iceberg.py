@@ -242,7 +242,13 @@ def test_a_column_that_is_not_in_the_newest_snapshot_or_had_another_name_is_the_
     table = AgedIceberg(ice, "t", rule="90 days of ts")
     table.append((1, days_ago(100)), (2, days_ago(101)))
     ice.sql(f"ALTER TABLE {table.name} RENAME COLUMN ts TO moment")
+    table.rule = "90 days of moment"
+    ice.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('lakewright.delete-rows-after' = '{table.rule}')")
+    assert table.run(dry=True).figures["rows_removed"] == 2
     ice.sql(f"ALTER TABLE {table.name} ADD COLUMN ts TIMESTAMP")
+    assert table.run(dry=True).figures["rows_removed"] == 2, "another column has the old name"
+    table.rule = "90 days of ts"
+    ice.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('lakewright.delete-rows-after' = '{table.rule}')")
     assert table.run().figures.get("rows_removed", 0) == 0, "rows of before the column have no time"
     table.rule = "90 days of moment"
     ice.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('lakewright.delete-rows-after' = '{table.rule}')")

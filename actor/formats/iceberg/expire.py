@@ -180,6 +180,7 @@ class _IcebergFilesByAge:
         run.boundary.check_files(self._head.location, [one.file for one in files])
         read = [one for one in files if self._label(one.spec, search.column) is None]
         counts = self._counts(search, read)
+        self._require_all(read, counts)
         young = [one for one in read if counts[one.path].others]
         kept = {one.path for one in young}
         gone = [one for one in files if one.path not in kept]
@@ -191,7 +192,7 @@ class _IcebergFilesByAge:
         if gone and not search.is_dry:
             proven = self._proofread(search, [one for one in gone if one.path in counts])
             groups = (*proven, *self._groups(of_partitions))
-            if not self._commit(self._target(search), groups):
+            if not self._commit(self._committer(search), groups):
                 return None
         return AgedOut(gone, rows, young)
 
@@ -225,7 +226,7 @@ class _IcebergFilesByAge:
         if replaced and not search.is_dry:
             size = sum(one.size_bytes for one in replaced)
             require_free_space(self._head.location, size, reserved_bytes=run.reserved_disk_bytes)
-            target, written = self._target(search), list[StagedGroup]()
+            committer, written = self._committer(search), list[StagedGroup]()  # Outputs age from here on.
             try:
                 for one, count in replaced.items():
                     live = self._group([one]).live
@@ -234,7 +235,7 @@ class _IcebergFilesByAge:
             except BaseException:
                 run.table.delete([path for group in written for path in group.paths])
                 raise
-            if not self._commit(target, written):
+            if not self._commit(committer, written):
                 return None
         return replaced
 
@@ -260,13 +261,22 @@ class _IcebergFilesByAge:
             raise Corrupt(f"{self._head.location}: Spark names the file {min(strange)}, which it was not to read")
         return {one.path: _Counts(found.get((one.path, True), 0), found.get((one.path, False), 0)) for one in files}
 
-    def _commit(self, target: IcebergRemovalTarget, groups: Sequence[StagedGroup]) -> bool:
-        return commit_removal(self._run, Committer(target, JobPermission(self._run.control)), groups)
+    def _require_all(self, files: Sequence[LiveInput], counts: Mapping[str, _Counts]) -> None:
+        """Raise Corrupt if Spark has read fewer or more rows of a file than it has."""
+        for one in files:
+            rows, found = known_rows([one]), sum(counts[one.path])
+            if rows is not None and found != rows:
+                raise Corrupt(f"{self._head.location}: {one.path} has {rows} rows, and Spark read {found}")
 
-    def _target(self, search: ExpirySearch) -> IcebergRemovalTarget:
-        return IcebergRemovalTarget(
-            self._run.table, lambda head: self._require_same(head, search), self._head, self._run.mark.encode()
+    def _commit(self, committer: Committer[StagedGroup], groups: Sequence[StagedGroup]) -> bool:
+        return commit_removal(self._run, committer, groups)
+
+    def _committer(self, search: ExpirySearch) -> Committer[StagedGroup]:
+        run = self._run
+        target = IcebergRemovalTarget(
+            run.table, lambda head: self._require_same(head, search), self._head, run.mark.encode()
         )
+        return Committer(target, JobPermission(run.control))
 
     def _require_same(self, head: TableHead, search: ExpirySearch) -> None:
         """Raise Conflict if the properties, columns or partitions are not those that rows were chosen by."""

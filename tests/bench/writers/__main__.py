@@ -120,8 +120,8 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=0.5, help="seconds from statement to statement")
     parser.add_argument("--statements", type=int, default=30, help="of the writer of a table, at most")
     parser.add_argument("--tables", type=int, default=1, help="tables of each side, for a rate of aborted statements")
-    sides = [OURS, WITHOUT, THEIRS]
-    parser.add_argument("--sides", nargs="*", default=sides, choices=sides)
+    all_sides = [OURS, WITHOUT, THEIRS]
+    parser.add_argument("--sides", nargs="*", default=all_sides, choices=all_sides)
     parser.add_argument("--cases", nargs="*", default=names, choices=names)
     asked, done, began = parser.parse_args(), list[Played](), machine()
     print(f"seed {asked.seed}; {began}", flush=True)

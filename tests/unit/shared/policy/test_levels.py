@@ -10,7 +10,7 @@ from shared.policy.levels import FULL, build_size_levels, fitted_steps
 from shared.policy.partition_filter import parse_filter, permits
 from shared.policy.policy import KIB, MIB, KeyScope, Policy, PolicyLayer, apply
 from shared.policy.row_order import MAX_SORT_COLUMNS, SortColumn, parse_sort_columns
-from shared.table import PartitionColumn
+from shared.table import PartitionColumn, PartitionKey
 
 
 def test_bounds_at_128_mib_and_fan_in_8() -> None:
@@ -100,6 +100,12 @@ PARTITION = partition_key(COLUMNS, {"col-1": "2026-01-09", "col-2": None, "col-3
 )
 def test_a_filter_lets_a_partition_through_or_not(text: str, expected: bool) -> None:
     assert permits(text, PARTITION, COLUMNS) is expected
+
+
+def test_a_partition_of_another_spec_is_not_null_in_a_column_that_it_is_not_partitioned_by() -> None:
+    """A file of before the table had partitions may hold rows of any value."""
+    assert not permits("country is null", PartitionKey("{}"), COLUMNS)
+    assert not permits("country is null", PartitionKey('{"col-1":"2026-01-09"}'), COLUMNS)
 
 
 def test_without_a_filter_everything_may_be_touched() -> None:

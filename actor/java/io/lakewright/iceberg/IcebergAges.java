@@ -7,8 +7,10 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Table;
@@ -38,17 +40,25 @@ public final class IcebergAges {
    * microseconds since 1970, with the metrics of the column; none where the snapshot's schema lacks the column.
    */
   public static List<FileScanTask> planned(Table table, long snapshot, int column, long bound) throws IOException {
-    TableScan scan = table.newScan().useSnapshot(snapshot).ignoreResiduals();
+    TableScan scan = planner(table).newScan().useSnapshot(snapshot).ignoreResiduals();
     String name = scan.schema().findColumnName(column); // Its name may have been another one then.
     if (name == null || !scan.schema().findType(column).equals(table.schema().findType(column))) {
       return Collections.emptyList();
     }
     List<FileScanTask> tasks = new ArrayList<>();
     try (CloseableIterable<FileScanTask> found = scan.includeColumnStats(Collections.singletonList(name))
-        .filter(Expressions.lessThan(name, typed(scan.schema().findType(column), bound))).planFiles()) {
+        .filter(Expressions.lessThan(table.schema().findColumnName(column), typed(scan.schema().findType(column), bound))).planFiles()) {
       found.forEach(tasks::add);
     }
     return tasks;
+  }
+
+  /**
+   * Returns the table as one whose scans are planned here. A catalog that plans them would leave out delete files by the
+   * bounds of their columns, as it does for a query with the filter: rows that they hide would be written again.
+   */
+  private static Table planner(Table table) {
+    return table instanceof HasTableOperations ? new BaseTable(((HasTableOperations) table).operations(), table.name()) : table;
   }
 
   /** Returns of each task, as text of one digit each, which of its rows are below the bound. */

@@ -32,6 +32,7 @@ from shared.layout import commit_metadata
 from shared.layout.commit_metadata import CommitMetadata
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
+from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin, DataFile, PartitionKey, TableMetadata, TableProtocol
 from tests.support.java_errors import JavaError
 from tests.support.local_vacuum import Control
@@ -72,6 +73,7 @@ class World:
         self.control = Control()
         self.staged: dict[str, InputGroup] = {}
         self.strange = False
+        self.unread = 0  # Rows of each file that Spark does not return.
         self.deleted: list[str] = []
         self.checked: list[tuple[str, ...]] = []
         self.bounds: list[FieldBound | None] = []
@@ -154,7 +156,7 @@ class World:
         for one in self.staged[name].inputs:
             over = self.over[one.path]
             path = "other" if self.strange else one.path
-            rows += [(path, is_over, n) for is_over, n in ((True, over), (False, one.rows - over)) if n]
+            rows += [(path, is_over, n) for is_over, n in ((True, over), (False, one.rows - over - self.unread)) if n]
         counted = SimpleNamespace(count=lambda: SimpleNamespace(collect=lambda: rows))
         return SimpleNamespace(selectExpr=lambda *_: SimpleNamespace(groupBy=lambda *_: counted))
 
@@ -172,10 +174,10 @@ class World:
         output = DataFile(f"{one.path}-new", 50, one.file.partition, rows=left)
         return StagedGroup(live, (IcebergFile(output),) if left else (), left, proof=Proof(Reading.ROWS))
 
-    def run(self, *, dry: bool = False, rule: str = "") -> TableJobOutcome:
+    def run(self, *, dry: bool = False, rule: str = "", digest: str = "") -> TableJobOutcome:
         policy = Policy(delete_rows_after=rule or self.rule)
         options = ExpiryOptions(NOW_MS, dry_run=dry).encode()
-        job = TableJob(EXPIRE, self.location, policy, CommitOrigin("j", 1), options=options)
+        job = TableJob(EXPIRE, self.location, policy, CommitOrigin("j", 1), options=options, policy_digest=digest)
         boundary = SimpleNamespace(check_files=lambda *_: None)
         given: Any = (self, self.session, boundary, job, self.control, self.check, lambda _: self, 0)
         return ExpiryJob(IcebergAgedTable(*given), job, self.control).run()
@@ -308,12 +310,53 @@ def test_only_what_the_tables_own_properties_say_now_deletes_rows() -> None:
     assert (world.run().reason, len(world.chain)) == (NOT_ASKED, 1)
 
 
+@pytest.mark.parametrize(
+    "change", [{"lakewright.enabled": "false"}, {"lakewright.filter": "d = 'x'"}, {"lakewright.delete-rows-after": ""}]
+)
+def test_an_owner_who_objects_between_files_and_rows_keeps_the_rows(change: dict[str, str]) -> None:
+    world = aged(rule=ROWS)
+    add = world.add
+
+    def then(operation: str, summary: Mapping[str, str]) -> None:
+        add(operation, summary)
+        if operation == "delete":
+            world.configuration = world.configuration | change
+
+    world.add = then  # type: ignore[method-assign]
+    decided = policy_digest(world.configuration)
+    done = world.run(digest=decided)
+    assert (done.reason != "", world.removals, "some" in world.files) == (True, [], True)
+    assert "all" not in world.files, "it went before"
+
+
+def test_a_column_that_became_another_between_files_and_rows_is_searched_again() -> None:
+    world = aged(rule=ROWS)
+    add = world.add
+
+    def then(operation: str, summary: Mapping[str, str]) -> None:
+        add(operation, summary)
+        world.columns = TableColumns((*(one for one in COLUMNS if one.name != "t"), Field("t", "date", 9)))
+
+    world.add = then  # type: ignore[method-assign]
+    world.run()
+    assert len(world.bounds) > 2, "the column of days has another bound"
+
+
+def test_rows_that_spark_did_not_return_are_not_over() -> None:
+    world = aged()
+    world.over["all"], world.unread = 9, 1
+    with pytest.raises(Corrupt, match="all has 10 rows, and Spark read 9"):
+        world.run()
+    assert "all" in world.files
+
+
 def test_without_a_snapshot_of_others_nothing_is_old_and_without_any_nothing_is_committed() -> None:
     world = aged()
     own = {COMMIT_KEY: CommitMetadata(CommitOrigin("another", 3)).encode()}
     world.chain = [replace(world.chain[0], summary=own)]
-    world.whole = set()
+    files = set(world.files)
     done = world.run()
+    assert set(world.files) == files
     assert (done.reason, [one.operation for one in world.chain]) == (NO_TIME, ["append", "replace"])
     world.chain = []
     assert world.run().commits == ()
