@@ -156,7 +156,7 @@ async def test_a_merge_that_a_later_commit_leads_to_waits_for_the_moment_of_the_
             await world.queue.redis.hget(keys.job("default", jobs[partition(number)].id), "quiet")
             for number in (1, 2, 3)
         ]
-        assert waits == [b"180000", b"120000", b"60000"]
+        assert waits == [b"150000", b"90000", b"30000"]
 
 
 async def test_a_process_that_has_not_listed_a_history_looks_behind_the_end_that_it_read(

@@ -273,6 +273,9 @@ def test_the_signals_are_described_for_people() -> None:
     assert "1 file not indexed." in text
     assert "not indexed" not in describe(index_signals(IndexSignal(3)))
     assert "Others" not in text
+    assert "Samples" not in text
+    hidden = describe(index_signals(replace(INDEX_DUE, hidden_blocks=3)))
+    assert "Samples may miss rows of 3 blocks: `lakewright index --revision-rewrite true`." in hidden
     others = describe(index_signals(IndexSignal(9, newest_by_others=7)))
     assert others.endswith("Others rewrote it lately, the last time in version 7.")
     alarm = describe(index_signals(IndexSignal(9, newest_by_others=7, doubled="version 7 rewrote f")))

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from inspect import isfunction, signature
 from pathlib import Path
 
@@ -17,6 +18,13 @@ from shared.queue.lua_library import ScriptName, source
 from shared.queue.model import Band, JobId, JobKey, JobRequest, JobState, Scope, job_id
 from shared.queue.records import QueueDepth, sum_of_depths
 from tests.support.source_nodes import Nodes, nodes_in, nodes_of
+
+
+def test_a_scan_for_flows_finds_those_of_every_band_and_tenant_and_no_other_key() -> None:
+    pattern = keys.all_flows("q")
+    assert all(fnmatchcase(keys.flow("q", band, "a tenant", "t"), pattern) for band in Band)
+    assert not fnmatchcase(keys.flow("other", Band.NORMAL, "a", "t"), pattern)
+    assert not fnmatchcase(keys.job("q", "j"), pattern)
 
 
 def test_an_id_is_readable_and_the_same_for_ever() -> None:
