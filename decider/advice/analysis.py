@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from decider.state.effective_policy import EffectivePolicy
 from decider.store.tables.advice_records import Advice, Evidence, Judgement, ReplayedCost
-from decider.whatif.comparison import MIN_HOURS, MS_PER_HOUR, CostModel, Recommendation, Tick, recommend
+from decider.whatif.comparison import MIN_HOURS, MS_PER_HOUR, CostModel, Tick, recommend
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_untouched
 from decider.whatif.trace import CommitTrace
 from decider.whatif.trace_reader import TableTrace
@@ -59,8 +59,9 @@ def analyze(
     if not found.is_change:
         return None
     share = _half_share(history, found.current.policy, found.best.policy, prices, tick)
-    proof = _proof(trace, hours, prices, found, share)
-    if proof.saved_share < MIN_SAVED_SHARE or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY:
+    costs = _replayed(found.current.replayed, prices), _replayed(found.best.replayed, prices)
+    proof = proof_of(trace, hours, prices.queries_per_hour, costs, share)
+    if not is_worth(proof):
         return None
     return Advice(table, now_ms, found.properties, policy.encode(), found.message, proof, format=trace.metadata.format)
 
@@ -155,17 +156,30 @@ def cost_s(history: CommitTrace, policy: Policy, prices: CostModel) -> float:
     return prices.cost_s(replayed(history, policy, tail_ms=prices.tail_ms))
 
 
-def _proof(trace: TableTrace, hours: float, prices: CostModel, found: Recommendation, half_share: float) -> Evidence:
+def proof_of(
+    trace: TableTrace,
+    hours: float,
+    queries_per_hour: float,
+    costs: tuple[ReplayedCost, ReplayedCost],
+    half_share: float,
+) -> Evidence:
+    """Return the evidence of a history for a change; costs: without it, and with it."""
+    current, advised = costs
     return Evidence(
         first_version=trace.first_version,
         last_version=trace.last_version,
         commits=len(trace.history.commits),
         hours=hours,
-        queries_per_hour=prices.queries_per_hour,
-        current=_replayed(found.current.replayed, prices),
-        advised=_replayed(found.best.replayed, prices),
+        queries_per_hour=queries_per_hour,
+        current=current,
+        advised=advised,
         half_share=half_share,
     )
+
+
+def is_worth(proof: Evidence) -> bool:
+    """Return whether a change saves enough to be advised."""
+    return proof.saved_share >= MIN_SAVED_SHARE and proof.saved_s_per_day >= MIN_SAVED_S_PER_DAY
 
 
 def _replayed(done: SimulationResult, prices: CostModel) -> ReplayedCost:

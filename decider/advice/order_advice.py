@@ -8,9 +8,9 @@ time comes from the caller and from the commits.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from decider.advice.analysis import MIN_COMMITS, MIN_JUDGED_HOURS, MIN_SAVED_S_PER_DAY, MIN_SAVED_SHARE, until_now
+from decider.advice.analysis import MIN_COMMITS, MIN_JUDGED_HOURS, is_worth, proof_of, until_now
 from decider.state.effective_policy import EffectivePolicy
-from decider.store.tables.advice_records import Advice, Evidence, Judgement, OrderEvidence, ReplayedCost
+from decider.store.tables.advice_records import Advice, Judgement, OrderEvidence, ReplayedCost
 from decider.store.tables.read_counts import ReportedReads
 from decider.whatif.comparison import MIN_HOURS, CostModel, Tick
 from decider.whatif.recorded_filters import RecordedFilter, named_columns
@@ -104,20 +104,10 @@ def analyze_order(  # noqa: PLR0913, PLR0917 - each is a part of the evidence
             return None
         current, advised = _costs(own, reads.per_hour * hours, sorted_share, prices, len(half[0].files))
         shares.append(1 - advised.cost_s / current.cost_s)
-    current, advised = _costs(order, reads.per_hour * hours, sorted_share, prices, len(keyed[0].files))
+    costs = _costs(order, reads.per_hour * hours, sorted_share, prices, len(keyed[0].files))
     change = {PROPERTY: column_text(order.column)}
-    proof = Evidence(
-        first_version=trace.first_version,
-        last_version=trace.last_version,
-        commits=len(trace.history.commits),
-        hours=hours,
-        queries_per_hour=reads.per_hour,
-        current=current,
-        advised=advised,
-        half_share=min(shares),
-        order=order,
-    )
-    if proof.saved_share < MIN_SAVED_SHARE or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY:
+    proof = replace(proof_of(trace, hours, reads.per_hour, costs, min(shares)), order=order)
+    if not is_worth(proof):
         return None
     message = (
         f"Set {PROPERTY}={change[PROPERTY]}. {reads.per_hour:.3g} reported reads an hour have filters: they read "

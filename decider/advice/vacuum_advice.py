@@ -5,9 +5,11 @@ of the history: for files of a single load, one request is enough. Pure: time co
 commits.
 """
 
-from decider.advice.analysis import MIN_COMMITS, MIN_JUDGED_HOURS, MIN_SAVED_S_PER_DAY, MIN_SAVED_SHARE, until_now
+from dataclasses import replace
+
+from decider.advice.analysis import MIN_COMMITS, MIN_JUDGED_HOURS, MIN_SAVED_S_PER_DAY, is_worth, proof_of, until_now
 from decider.formats.table_format import VacuumPreview
-from decider.store.tables.advice_records import Advice, Evidence, HeldEvidence, Judgement, ReplayedCost
+from decider.store.tables.advice_records import Advice, HeldEvidence, Judgement, ReplayedCost
 from decider.whatif.comparison import MIN_HOURS, CostModel, size_text
 from decider.whatif.trace_reader import TableTrace
 from shared.policy.policy import GIB, Policy
@@ -47,18 +49,9 @@ def analyze_vacuum(
     current, advised = (
         ReplayedCost(0.0, 0.0, trace.files_now, 0, _held_s(size, hours)) for size in (live + held.bytes, live)
     )
-    proof = Evidence(
-        first_version=trace.first_version,
-        last_version=trace.last_version,
-        commits=len(trace.history.commits),
-        hours=hours,
-        queries_per_hour=0.0,
-        current=current,
-        advised=advised,
-        half_share=(1 - advised.cost_s / current.cost_s) * steady_share if current.cost_s else 0.0,
-        held=held,
-    )
-    if proof.saved_share < MIN_SAVED_SHARE or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY:
+    half_share = (1 - advised.cost_s / current.cost_s) * steady_share if current.cost_s else 0.0
+    proof = replace(proof_of(trace, hours, 0.0, (current, advised), half_share), held=held)
+    if not is_worth(proof):
         return None
     message = (
         f"Set lakewright.vacuum=on. The store holds {held.files:,} files with {size_text(held.bytes)} that no version "
