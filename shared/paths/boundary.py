@@ -150,9 +150,10 @@ class Boundary:
         if not canonical.startswith("file:"):
             return
         table = self._real(canonical)
-        folders: dict[str, tuple[str, bool]] = {}
+        root, folders = decoded_path(canonical), dict[str, tuple[str, bool]]()
         for path in paths:
-            folder, _, name = self._local_path(canonical, path).rpartition("/")
+            is_plain = _PLAIN_REST.fullmatch(f"/{path}")
+            folder, _, name = (f"{root}/{path}" if is_plain else self._local_path(canonical, path)).rpartition("/")
             if not name:
                 continue  # `check_files` has refused what it may not be.
             if folder not in folders:
@@ -173,8 +174,6 @@ class Boundary:
 
     def _local_path(self, canonical: str, path: str) -> str:
         """Return what the file system calls a file of a local table; empty if it is none of this machine's."""
-        if _PLAIN_REST.fullmatch(f"/{path}"):
-            return f"{decoded_path(canonical)}/{path}"
         place = self._place(canonical, path)
         return decoded_path(place) if place is not None and place.startswith("file:") else ""
 
