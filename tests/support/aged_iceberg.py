@@ -1,23 +1,16 @@
 """Iceberg tables whose own properties let rows become 90 days old, and what engines that are not ours read of them."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 from pyiceberg.table import StaticTable
 
-from actor.ports import TableJob, TableJobOutcome
-from shared.jobs.options import ExpiryOptions
-from shared.jobs.payload import EXPIRE
-from shared.policy.policy import Policy
-from shared.table import CommitOrigin
 from tests.iceberg_stress.readers import _DuckDb
-from tests.support.aged_rows import NOW, at_ms
+from tests.support.aged_rows import AgedRows
 from tests.support.iceberg_lab import IcebergLab
-from tests.support.local_vacuum import Control
 
 
-class AgedIceberg:
+class AgedIceberg(AgedRows):
     """An Iceberg table of the columns id and ts; `kind` is the SQL type of ts, `by` what it is partitioned by."""
 
     def __init__(
@@ -30,7 +23,7 @@ class AgedIceberg:
         properties: Mapping[str, str] | None = None,
         rule: str = "90 days of ts",
     ) -> None:
-        self.ice, self.kind, self.rule = ice, kind, rule
+        self.lab, self.kind, self.rule = ice, kind, rule
         self.name = f"ice.db.{name}"
         stated = {
             "format-version": "2",
@@ -44,28 +37,19 @@ class AgedIceberg:
 
     def append(self, *rows: tuple[int, Any]) -> None:
         """Append rows as one file of each partition."""
-        values = ", ".join(f"({id_}, {self._literal(value)})" for id_, value in rows)
-        frame = self.ice.sql(f"SELECT * FROM VALUES {values} AS t(id, ts)").coalesce(1)
+        values = ", ".join(f"({id_}, {self.literal(value)})" for id_, value in rows)
+        frame = self.lab.sql(f"SELECT * FROM VALUES {values} AS t(id, ts)").coalesce(1)
         frame.writeTo(self.name).option("fanout-enabled", "true").append()
 
-    def _literal(self, value: Any) -> str:
-        if value is None:
-            return f"CAST(NULL AS {self.kind})"
-        zone = "Z" if self.kind == "TIMESTAMP" else ""
-        return f"{self.kind} '{value}{zone}'" if self.kind not in ("STRING", "INT") else repr(value)
-
-    def run(self, *, dry: bool = False, control: Control | None = None, at: datetime | None = None) -> TableJobOutcome:
-        """Run a job that was decided at `NOW`, however long ago that is, or at another time."""
-        options = ExpiryOptions(at_ms(at or NOW), dry_run=dry).encode()
-        policy = Policy(delete_rows_after=self.rule)
-        job = TableJob(EXPIRE, self.ice.location(self.name), policy, CommitOrigin("job", 7), options=options)
-        return self.ice.engine.run_table_job(job, control or Control())
+    @property
+    def location(self) -> str:
+        return self.lab.location(self.name)
 
     def ids(self, *, without: str = "") -> list[int]:
         """The ids that Spark, pyiceberg and DuckDB read alike, but for one that cannot read such a table."""
-        newest = str(self.ice.java(self.name).operations().current().metadataFileLocation())
+        newest = str(self.lab.java(self.name).operations().current().metadataFileLocation())
         readers: dict[str, Callable[[], list[int]]] = {
-            "spark": lambda: [row[0] for row in self.ice.sql(f"SELECT id FROM {self.name}").collect()],
+            "spark": lambda: [row[0] for row in self.lab.sql(f"SELECT id FROM {self.name}").collect()],
             "pyiceberg": lambda: StaticTable.from_metadata(newest).scan().to_arrow()["id"].to_pylist(),
             "duckdb": lambda: [
                 row[0] for row in _DuckDb()._connection.sql(f"SELECT id FROM iceberg_scan('{newest}')").fetchall()
@@ -77,10 +61,10 @@ class AgedIceberg:
 
     def at(self, ref: str) -> list[int]:
         """The ids of a branch, a tag or a snapshot, as Spark reads them."""
-        found = self.ice.sql(f"SELECT id FROM {self.name} VERSION AS OF {ref}").collect()
+        found = self.lab.sql(f"SELECT id FROM {self.name} VERSION AS OF {ref}").collect()
         return sorted(row[0] for row in found)
 
     def snapshots(self) -> list[tuple[str, Mapping[str, str]]]:
         """Operation and summary of each snapshot, the newest first."""
-        head = self.ice.engine._tables.load(self.ice.location(self.name)).head()
+        head = self.lab.engine._tables.load(self.lab.location(self.name)).head()
         return [(one.operation, one.summary) for one in head.chain()]

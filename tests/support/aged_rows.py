@@ -1,9 +1,9 @@
-"""Delta tables whose own properties let rows become 90 days old, and what engines that are not ours read of them."""
+"""Tables whose own properties let rows become 90 days old, and what engines that are not ours read of them."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import deltalake
 import pyarrow as pa
@@ -17,6 +17,9 @@ from tests.support.delta_lab import DeltaLab
 from tests.support.duckdb_extensions import scan
 from tests.support.local_vacuum import Control
 
+if TYPE_CHECKING:
+    from tests.support.iceberg_lab import IcebergLab
+
 NOW = datetime.now(UTC).replace(microsecond=0, tzinfo=None)
 """When this process began, in UTC."""
 
@@ -29,7 +32,32 @@ def at_ms(moment: datetime) -> int:
     return round(moment.replace(tzinfo=UTC).timestamp() * 1000)
 
 
-class AgedTable:
+class AgedRows:
+    """A table whose rows become old; `kind` is the SQL type of ts, `rule` its own property."""
+
+    lab: "DeltaLab | IcebergLab"
+    kind: str
+    rule: str
+
+    @property
+    def location(self) -> str:
+        raise NotImplementedError
+
+    def literal(self, value: Any) -> str:
+        if value is None:
+            return f"CAST(NULL AS {self.kind})"
+        zone = "Z" if self.kind == "TIMESTAMP" else ""
+        return f"{self.kind} '{value}{zone}'" if self.kind not in ("STRING", "INT") else repr(value)
+
+    def run(self, *, dry: bool = False, control: Control | None = None, at: datetime | None = None) -> TableJobOutcome:
+        """Run a job that was decided at `NOW`, however long ago that is, or at another time."""
+        options = ExpiryOptions(at_ms(at or NOW), dry_run=dry).encode()
+        policy = Policy(delete_rows_after=self.rule)
+        job = TableJob(EXPIRE, self.location, policy, CommitOrigin("job", 7), options=options)
+        return self.lab.engine.run_table_job(job, control or Control())
+
+
+class AgedTable(AgedRows):
     """A Delta table of the columns id and ts; `kind` is the SQL type of ts, `more` follows the columns."""
 
     def __init__(
@@ -50,22 +78,12 @@ class AgedTable:
 
     def append(self, *rows: tuple[int, Any]) -> None:
         """Append rows as one file of each partition."""
-        values = ", ".join(f"({id_}, {self._literal(value)})" for id_, value in rows)
+        values = ", ".join(f"({id_}, {self.literal(value)})" for id_, value in rows)
         self.lab.sql(f"INSERT INTO {self.name} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
 
-    def _literal(self, value: Any) -> str:
-        if value is None:
-            return f"CAST(NULL AS {self.kind})"
-        zone = "Z" if self.kind == "TIMESTAMP" else ""
-        return f"{self.kind} '{value}{zone}'" if self.kind not in ("STRING", "INT") else repr(value)
-
-    def run(self, *, dry: bool = False, control: Control | None = None, at: datetime | None = None) -> TableJobOutcome:
-        """Run a job that was decided at `NOW`, however long ago that is, or at another time."""
-        decided_ms = at_ms(at or NOW)
-        options = ExpiryOptions(decided_ms, dry_run=dry).encode()
-        policy = Policy(delete_rows_after=self.rule)
-        job = TableJob(EXPIRE, str(self.path), policy, CommitOrigin("job", 7), options=options)
-        return self.lab.engine.run_table_job(job, control or Control())
+    @property
+    def location(self) -> str:
+        return str(self.path)
 
     def ids(self, least_readers: int = 3) -> list[int]:
         """The ids that Spark, deltalake and DuckDB read alike; fewer where one cannot read the table at all."""
