@@ -8,50 +8,71 @@ weigh more than data; an idle compaction may decode it once more.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from actor.formats.parquet.footer_summary import FooterSummary
 from shared.layout.planner import RewriteMode
 from shared.policy.policy import KIB, MIB
+from shared.refusals import Explained
 
 FINAL_MODES = frozenset({RewriteMode.IDLE, RewriteMode.FULL})
 """Rewrites whose outputs are final whatever their size: as long as no new files come, nothing merges them again."""
 
 
-class EncodeReason(StrEnum):
+class EncodeReason(Explained):
     """Why rows are decoded and encoded; reasons of single files are also the words that the JVM uses."""
 
-    SWITCHED_OFF = "switched_off"  # The table's `lakewright.row-group-copy` is `never`.
-    UNAVAILABLE = "unavailable"  # Executors cannot run the Java classes that copy; the actor's log says why.
-    ROW_TRACKING = "row_tracking"  # Row ids would have to be written into the files.
-    TYPE_WIDENING = "type_widening"  # Files of before a column was widened are brought to the table's type.
-    ICEBERG_COMPATIBILITY = "iceberg_compatibility"  # Files have to be as Iceberg's readers want them.
-    FOLDER = "folder"  # Some readers take partition values from the inputs' folders; the output's would name none.
-    ROW_ORDER = "row_order"  # Rows have to be sorted by columns, or split among outputs.
-    DELETION_VECTOR = "deletion_vector"  # Deleted rows are left out.
-    DELETE_FILES = "delete_files"  # The same of Iceberg's deletes, of any kind.
-    NOT_PARQUET = "not_parquet"  # A file of another format, or a table that wants its files in one.
-    SORT_ORDER = "sort_order"  # Files are declared to be sorted in different ways.
-    PARTITION = "partition"  # Values of one partition key that are not the same to the last bit.
-    NO_FIELD_IDS = "no_field_ids"  # Columns are known by their names, which mean what the table's metadata say.
-    ENCRYPTION = "encryption"
-    NO_FOOTER = "no_footer"  # Not a Parquet file, or not of the size that the log says.
-    DAMAGED = "damaged"  # The footer and what it describes do not fit each other.
-    DATA_ELSEWHERE = "data_elsewhere"  # The footer refers to columns in another file.
-    INT96 = "int96"
-    NANOSECONDS = "nanoseconds"  # Spark refuses them with the reason.
-    OLD_CALENDAR = "old_calendar"  # Days or instants in the calendar before 1582, as a key of the footer says.
-    SCHEMA = "schema"  # The inputs' columns differ in any detail.
-    KEY_VALUES = "key_values"  # Their key-value metadata differ, such as Spark's description of the row.
-    WRITER = "writer"  # Different writers: readers work around errors of some of them, by the name in the footer.
-    COLUMNS = "columns"  # Columns that the table has dropped are in the files.
-    MIXED_CODECS = "mixed_codecs"  # A column has one codec here and another there.
-    OTHER_CODEC = "other_codec"  # Not the codec that the table's property asks for.
-    SEVERAL_ROW_GROUPS = "several_row_groups"  # Some readers apply deletion vectors to other rows of such files.
-    SMALL_ROW_GROUPS = "small_row_groups"  # Those of a final output would be below the bound of any table.
-    SMALL_COLUMN_CHUNKS = "small_column_chunks"  # Those of a final output would be below the bound of so many columns.
-    DICTIONARIES = "dictionaries"  # A final output would repeat in each row group what one dictionary could hold.
-    LARGE_FOOTER = "large_footer"  # The output would have too many column chunks.
+    SWITCHED_OFF = "switched_off", "The table has `lakewright.row-group-copy = never`."
+    UNAVAILABLE = (
+        "unavailable",
+        "Executors cannot run the classes that copy; the log's warning `row_group_copy_unavailable` has the cause.",
+    )
+    ROW_TRACKING = (
+        "row_tracking",
+        "Row ids have to be written into the files; on Iceberg once: then the files hold them.",
+    )
+    TYPE_WIDENING = "type_widening", "Files are older than the widening of a column, and get the table's type."
+    ICEBERG_COMPATIBILITY = "iceberg_compatibility", "Files have to be as Iceberg's readers require them."
+    FOLDER = (
+        "folder",
+        "Partition values in the inputs' folders, which some readers take from there, would be in no folder.",
+    )
+    ROW_ORDER = "row_order", "Rows have to be sorted by columns, or split among outputs."
+    DELETION_VECTOR = (
+        "deletion_vector",
+        "Vectors hide more rows than may stay in a file (`delete-ratio-threshold`), or all of them are to be left out.",
+    )
+    DELETE_FILES = "delete_files", "Iceberg: a delete file applies to an input."
+    NOT_PARQUET = "not_parquet", "Iceberg: an input is ORC or Avro, or `write.format.default` is not Parquet."
+    SORT_ORDER = "sort_order", "Iceberg: the inputs declare different sort orders; outputs declare none."
+    PARTITION = "partition", "Iceberg: the inputs' partition values have one key, and differ in their bits."
+    NO_FIELD_IDS = "no_field_ids", "Iceberg: columns are found by `schema.name-mapping.default`, as in added files."
+    ENCRYPTION = "encryption", "A file is encrypted."
+    NO_FOOTER = "no_footer", "A file is not Parquet, or not of the size that the log names."
+    DAMAGED = "damaged", "The footer of a file contradicts what it describes."
+    DATA_ELSEWHERE = "data_elsewhere", "A file keeps columns in another file."
+    INT96 = "int96", "Timestamps are `INT96`, which become microseconds."
+    NANOSECONDS = "nanoseconds", "Timestamps are nanoseconds, which Delta's types do not have: they are refused."
+    OLD_CALENDAR = (
+        "old_calendar",
+        "Days or instants are in the calendar before 1582; also files of Spark 2 beside others.",
+    )
+    SCHEMA = "schema", "Columns of the inputs differ in any detail; on Iceberg mostly: one was added or renamed."
+    KEY_VALUES = "key_values", "Metadata in the footers differ, such as Spark's description of a row."
+    WRITER = "writer", "The inputs differ in the name of their writer, or in the version of the format."
+    COLUMNS = "columns", "Files have columns that were dropped; on Iceberg also milliseconds or unsigned integers."
+    MIXED_CODECS = "mixed_codecs", "A column has several codecs."
+    OTHER_CODEC = "other_codec", "A column has not the codec that the table's property names."
+    SEVERAL_ROW_GROUPS = (
+        "several_row_groups",
+        "The Delta table has deletion vectors, and its row groups would be smaller than 128 MiB on average.",
+    )
+    SMALL_ROW_GROUPS = "small_row_groups", "Row groups of a final output would be smaller than 4 MiB on average."
+    SMALL_COLUMN_CHUNKS = (
+        "small_column_chunks",
+        "Row groups of a final output would have less than 128 KiB for each leaf column on average.",
+    )
+    DICTIONARIES = "dictionaries", "More than 5% of a final output would be dictionaries, which each row group repeats."
+    LARGE_FOOTER = "large_footer", "The output would have more than 50,000 column chunks."
 
 
 LAYOUT_REASONS = frozenset(

@@ -27,7 +27,14 @@ from shared.queue.settings import SETTINGS
 from shared.refusals import RefusalCode
 from shared.table import DataFile, TableId, TableRef
 from tests.support.property_samples import GOOD
-from tests.tools import cli_page, job_states_page, packages_page, settings_page
+from tests.tools import (
+    cli_page,
+    encode_reasons_page,
+    job_states_page,
+    packages_page,
+    prices_page,
+    settings_page,
+)
 from tests.tools.refusal_remedies import STARTED
 from tests.tools.refusals_page import (
     PAGE,
@@ -255,7 +262,9 @@ def test_no_service_reads_a_variable_that_the_page_leaves_out() -> None:
     assert read - set(re.findall(r"`(LAKEWRIGHT_[A-Z0-9_]+)`", settings_page.PAGE.read_text())) == set()
 
 
-@pytest.mark.parametrize("made", [cli_page, job_states_page, packages_page], ids=lambda made: made.__name__)
+@pytest.mark.parametrize(
+    "made", [cli_page, encode_reasons_page, job_states_page, packages_page, prices_page], ids=lambda made: made.__name__
+)
 def test_the_page_shows_the_table_and_the_diagram_of_the_code(made: ModuleType) -> None:
     text = made.PAGE.read_text(encoding="utf-8")
     shown = text[text.index(made.BEGIN) : text.index(made.END) + len(made.END)]
