@@ -12,7 +12,6 @@ written again, under their own number.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from typing import Any, Protocol
 
 from actor.formats.iceberg.inputs import AppliedDelete, LiveInput
@@ -20,6 +19,7 @@ from actor.formats.iceberg.staged import NewDeletes, StagedGroup
 from actor.rewrite.late_rows import MOST_ROWS, LateRows, Positions, RowMap
 from shared.formats.iceberg.deletes import deletes_id
 from shared.layout.planner import FileGroup
+from shared.refusals import Explained
 from shared.table import DeleteKind
 
 MAX_DELETES_READ = 100
@@ -33,17 +33,17 @@ Naming = tuple[AppliedDelete, ...]
 Late = LateRows[StagedGroup, Naming]
 
 
-class SetAside(StrEnum):
+class SetAside(Explained):
     """Why a group is not committed, though what was written of it is right: it is planned again."""
 
-    NO_HISTORY = "no_history"  # The snapshot of the read was rolled back, or has expired.
-    INPUT_GONE = "input_gone"
-    MANY_DELETE_FILES = "many_delete_files"
-    MANY_ROWS = "many_rows"
-    ROWS_RETURNED = "rows_returned"
-    NO_ROW_MAP = "no_row_map"
-    NO_ROW_LEFT = "no_row_left"
-    NOT_COMPARED = "not_compared"  # No reader reads the rows at their places, or others went on for too long.
+    NO_HISTORY = "no_history", "The snapshot of the read was rolled back, or has expired."
+    INPUT_GONE = "input_gone", "An input was removed."
+    MANY_DELETE_FILES = "many_delete_files", f"More than {MAX_DELETES_READ} delete files of an input are new."
+    MANY_ROWS = "many_rows", f"More than {MOST_ROWS:,} rows, or they are named in a delete file of more."
+    ROWS_RETURNED = "rows_returned", "Rows that were deleted at the read are visible again."
+    NO_ROW_MAP = "no_row_map", "Equality deletes left out rows at the read, or Spark's plan states no order of rows."
+    NO_ROW_LEFT = "no_row_left", "All rows of the output are deleted."
+    NOT_COMPARED = "not_compared", "No reader could compare late rows, or others deleted more each time."
 
 
 class _SetAsideError(Exception):

@@ -33,6 +33,7 @@ from tests.tools import (
     job_states_page,
     packages_page,
     prices_page,
+    set_aside_page,
     settings_page,
 )
 from tests.tools.refusal_remedies import STARTED
@@ -263,7 +264,9 @@ def test_no_service_reads_a_variable_that_the_page_leaves_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "made", [cli_page, encode_reasons_page, job_states_page, packages_page, prices_page], ids=lambda made: made.__name__
+    "made",
+    [cli_page, encode_reasons_page, job_states_page, packages_page, prices_page, set_aside_page],
+    ids=lambda made: made.__name__,
 )
 def test_the_page_shows_the_table_and_the_diagram_of_the_code(made: ModuleType) -> None:
     text = made.PAGE.read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from actor.formats.delta.checkpoint_writer import MAX_FILES_HERE
+from actor.formats.parquet.copy_rules import DEFAULT_LIMITS as COPY
 from actor.heartbeat import LeaseTimes
 from actor.vacuum.steps import VacuumLimits
 from decider.api.routes import what_if
@@ -67,6 +68,11 @@ STATED = [
         f"in batches of {VacuumLimits().batch}, at most {VacuumLimits().files_per_s:.0f} files a second",
     ),
     ("docs/storage.md", f"up to {MAX_FILES_HERE:,} files is written in the driver"),
+    ("docs/rewrites.md", f"smaller than {COPY.min_row_group_bytes // MIB} MiB on average"),
+    ("docs/rewrites.md", f"less than {COPY.min_column_chunk_bytes // KIB} KiB for each leaf column"),
+    ("docs/rewrites.md", f"smaller than {COPY.min_row_group_bytes_with_vectors // MIB} MiB on average"),
+    ("docs/rewrites.md", f"more than {COPY.max_dictionary_share:.0%} of a final output would be dictionaries"),
+    ("docs/rewrites.md", f"more than {COPY.max_column_chunks:,} column chunks"),
     ("docs/queue.md", f"Every {WORDS[int(PREEMPTION_EVERY_S)]} seconds: if a job of a strict band"),
     ("docs/queue.md", f"has waited for {PREEMPT.max_wait_ms // 1000} s since it was ready"),
     (
