@@ -34,7 +34,7 @@ class EncodeReason(Explained):
     ICEBERG_COMPATIBILITY = "iceberg_compatibility", "Files have to be as Iceberg's readers require them."
     FOLDER = (
         "folder",
-        "Partition values in the inputs' folders, which some readers take from there, would be in no folder.",
+        "Some readers take partition values from folders: the inputs' name them, the output's would not.",
     )
     ROW_ORDER = "row_order", "Rows have to be sorted by columns, or split among outputs."
     DELETION_VECTOR = (
@@ -64,7 +64,7 @@ class EncodeReason(Explained):
     OTHER_CODEC = "other_codec", "A column has not the codec that the table's property names."
     SEVERAL_ROW_GROUPS = (
         "several_row_groups",
-        "The Delta table has deletion vectors, and its row groups would be smaller than 128 MiB on average.",
+        "Beside deletion vectors (Delta), several row groups of the output would be smaller than 128 MiB on average.",
     )
     SMALL_ROW_GROUPS = "small_row_groups", "Row groups of a final output would be smaller than 4 MiB on average."
     SMALL_COLUMN_CHUNKS = (
