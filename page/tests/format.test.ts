@@ -14,10 +14,12 @@ describe('numbers', () => {
 
   test.each([
     [9999, '9,999'],
+    [9961.8, '9,962'],
+    [4.5, '4.5'],
     [12_345, '12.3k'],
     [999_950, '1,000k'],
     [1_234_567, '1.2M'],
-  ])('%d is %s', (value, text) => expect(count(value)).toBe(text));
+  ])('%s is %s', (value, text) => expect(count(value)).toBe(text));
 
   test('a small share is not shown as none', () => {
     expect([percent(0), percent(0.001), percent(0.5), percent(1)]).toEqual(['0%', '<1%', '50%', '100%']);

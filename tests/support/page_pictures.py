@@ -1,7 +1,7 @@
 """Pictures of every view of the page on a running demo, in light and dark, wide and on a phone, for people to look at.
 
 `python -m tests.support.page_pictures FOLDER` takes them all. Those that docs/pictures keeps are copied from there, but
-for a queue with groups and for advice, which a demo has not: these are of tests' deciders.
+for what a demo may not show, a queue with groups, advice and a plan: these are of tests' deciders.
 """
 
 import os

@@ -18,9 +18,9 @@ export function bytes(value: number): string {
   return `${value < 0 ? '−' : ''}${digits} ${SIZES[unit] ?? 'B'}`;
 }
 
-/** 12,345 → `12.3k`; below ten thousand every digit is shown. */
+/** 12,345 → `12.3k`; below ten thousand every digit before the point is shown, from a hundred on none behind it. */
 export function count(value: number): string {
-  if (Math.abs(value) < 10_000) return GROUPED.format(value);
+  if (Math.abs(value) < 10_000) return GROUPED.format(Math.abs(value) < 100 ? value : Math.round(value));
   let scaled = value;
   let unit = 0;
   while (Math.abs(scaled) >= 1000 && unit < SCALES.length - 1) {

@@ -40,6 +40,11 @@ export function Ago({ at }: { at: string | null | undefined }) {
   );
 }
 
+/** A sentence of the decider, whose names between backticks are code. */
+export function Sentence({ text }: { text: string }) {
+  return <>{text.split('`').map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>;
+}
+
 export function Missing() {
   return (
     <span class="missing" title="not known">

@@ -9,6 +9,7 @@ import { duration } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Card, Empty } from '../../parts/frame';
 import { NextTry } from '../../parts/next-try';
+import { Sentence } from '../../parts/values';
 
 export interface Finding {
   readonly key: string;
@@ -141,7 +142,8 @@ function refusedFindings(list: RefusedFilesList | undefined): Finding[] {
     tone: 'warn',
     text: (
       <a href={formatRoute(['tables', one.table])}>
-        {one.table}, {one.partition_label}: {plural(one.files, 'file')} cannot be rewritten. {one.reason_text}
+        {one.table}, {one.partition_label}: {plural(one.files, 'file')} cannot be rewritten.{' '}
+        <Sentence text={one.reason_text} />
       </a>
     ),
   }));

@@ -9,7 +9,7 @@ import { clock } from '../../format/times';
 import { route, setParams } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Card, Empty, Loaded } from '../../parts/frame';
-import { Ago } from '../../parts/values';
+import { Ago, Sentence } from '../../parts/values';
 
 const SHOWN = 100;
 
@@ -118,7 +118,9 @@ function Decision({ one }: { one: DecisionRecord }) {
             {one.outcome === '' ? '' : ` · ${one.outcome}`}
           </span>
         </p>
-        <p class="reason">{one.reason_text}</p>
+        <p class="reason">
+          <Sentence text={one.reason_text} />
+        </p>
         <p class="note">
           {one.files === null || one.files === undefined ? one.message : one.files > 0 && numbersOf(one)}
           {` ${predictionText(one.predicted)}`}

@@ -7,7 +7,7 @@ import { useAction } from '../../parts/action';
 import { Dialog } from '../../parts/dialog';
 import { Histogram } from '../../parts/histogram';
 import { type Column, List } from '../../parts/list';
-import { Bytes, Count } from '../../parts/values';
+import { Bytes, Count, Sentence } from '../../parts/values';
 import { addedLevels } from './layout-sums';
 
 const PLANS_SHOWN = 50;
@@ -116,7 +116,9 @@ const COLUMNS: Column<OptimizePlan['plans'][number]>[] = [
 function Plan({ plan }: { plan: OptimizePlan }) {
   return (
     <>
-      <p class="plan-sentence">{plan.message}</p>
+      <p class="plan-sentence">
+        <Sentence text={plan.message} />
+      </p>
       {plan.plans.length > 0 && (
         <>
           <Histogram

@@ -8,7 +8,7 @@ import { formatRoute } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Card, Empty, Figure, Figures, Loaded } from '../../parts/frame';
 import { barsOf, Histogram } from '../../parts/histogram';
-import { Bytes, Compactness, Count } from '../../parts/values';
+import { Bytes, Compactness, Count, Sentence } from '../../parts/values';
 import { SHADES, shadeOf } from './shades';
 
 const PAGE = 500;
@@ -117,7 +117,7 @@ function Partition({ table, partition }: { table: TableStatus; partition: Partit
       <ul class="partition-decisions">
         {partition.decisions.map(one => (
           <li key={one.action}>
-            <Badge state={one.decision} /> {one.reason_text}
+            <Badge state={one.decision} /> <Sentence text={one.reason_text} />
           </li>
         ))}
       </ul>
