@@ -21,9 +21,8 @@ from decider.background.runner import BackgroundTasks
 from decider.gateway.authentication import AuthMiddleware
 from decider.gateway.body_intake import BodyIntake, WholeBodies
 from decider.gateway.call_deadline import CallDeadline
-from decider.gateway.concurrency import ConcurrencyLimit
+from decider.gateway.concurrency import ConcurrencyLimit, SafeWrites
 from decider.gateway.rate_limit import RateLimit
-from decider.gateway.safe_writes import SafeWrites
 from decider.gateway.security_headers import SecurityHeaders
 from decider.web import errors
 

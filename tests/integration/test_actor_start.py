@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from services.actor.scratch import scratch_dir
 from tests.support.fake_programs import fake_java
+from tests.support.redis_server import RedisServer
+from tests.support.stack import ROOT
 from tests.support.waiting import until
 
 
@@ -33,3 +36,55 @@ def test_a_starting_actor_ends_when_asked(tmp_path: Path, redis_url: str) -> Non
         finally:
             actor.kill()
     assert actor.returncode == 0
+
+
+pytestmark = pytest.mark.redis
+
+
+def test_an_actor_without_redis_does_not_start_spark_until_redis_is_there(
+    tmp_path: Path, own_redis_server: RedisServer
+) -> None:
+    own_redis_server.kill()
+    started, output = tmp_path / "spark-started", tmp_path / "said"
+    hangs = f'case "$*" in *XshowSettings*) ;; *) touch {started}; exec sleep 600;; esac'
+    java = fake_java(tmp_path / "java", "17.0.1", then=hangs)
+    environment = {
+        **os.environ,
+        "LAKEWRIGHT_JAVA": str(java),
+        "LAKEWRIGHT_DATA_DIR": str(tmp_path / "data"),
+        "LAKEWRIGHT_REDIS_URL": own_redis_server.url,
+    }
+    with (
+        output.open("wb") as stated,
+        subprocess.Popen(
+            [sys.executable, "-m", "services.actor"], cwd=ROOT, env=environment, stdout=stated, stderr=stated
+        ) as actor,
+    ):
+        try:
+            until("it says what it waits for", lambda: "waiting_for_redis" in output.read_text(), seconds=60)
+            assert not started.exists()
+            own_redis_server.start()
+            until("Spark is started", started.exists, seconds=60)
+            actor.send_signal(signal.SIGTERM)
+            until("the actor has ended", lambda: actor.poll() is not None, seconds=60)
+        finally:
+            actor.kill()
+    assert output.read_text().count("waiting_for_redis") < 10
+
+
+def test_a_living_owners_folder_is_left_alone_and_a_dead_ones_is_removed(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from services.actor.scratch import scratch_dir\n"
+        "with scratch_dir(Path(sys.argv[1])) as made: print(made, flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        theirs = Path(other.stdout.readline().strip())
+        with scratch_dir(tmp_path):
+            assert theirs.exists()
+        other.kill()
+        other.wait()
+    assert theirs.exists()
+    with scratch_dir(tmp_path) as mine:
+        assert list(tmp_path.glob("actor-*")) == [mine]

@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from decider.store.fleet_history import FleetHistory, FleetSample, SampleStep
+from shared.prices import Usage
 from shared.queue import commands, keys
 from shared.queue.model import Band, Debounce, JobKey, JobRequest, RunResult
-from shared.usage import Usage
 from tests.support.browser import PHONE, WIDE, Visit
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.queue_bench import end_of

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from decider.api.group_health import GroupHealth
-from decider.api.metrics import Metrics, MetricsSnapshot
+from decider.api.metrics import GroupHealth, Metrics, MetricsSnapshot
 from decider.background.tables_file_sync import TablesFileStatus
 from decider.store.fleet_history import FleetSample
 from decider.store.registry.saved_registry import SaveStatus

@@ -19,9 +19,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine
-from tests.bench.autocomp.queries import QUERIES
 from tests.bench.autocomp.simulated import simulated_table
-from tests.bench.autocomp.trickle import TrickledTable, make_trickle
+from tests.bench.autocomp.trickle import QUERIES, TrickledTable, make_trickle
 from tests.bench.delta.ours import Lakewright
 from tests.bench.delta.playing import Meter
 from tests.bench.delta.rules import TARGET_BYTES, DeltaRule, Optimize

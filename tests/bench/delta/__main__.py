@@ -31,8 +31,7 @@ from tests.bench.delta.rules import (
     Optimize,
 )
 from tests.bench.delta.trace import Trace, make_trace
-from tests.bench.limits import Limit, exit_code
-from tests.bench.machine import keep, machine
+from tests.bench.machine import Limit, exit_code, keep, machine
 from tests.bench.spark import started_spark
 
 HOURLY = "OPTIMIZE hourly"

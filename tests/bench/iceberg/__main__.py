@@ -26,7 +26,7 @@ from tests.bench.delta.rules import COMMITS_PER_HOUR, TARGET_BYTES
 from tests.bench.delta.trace import Trace
 from tests.bench.iceberg.rules import Amoro, Lakewright, RewriteDataFiles
 from tests.bench.iceberg.table import IcebergTable
-from tests.bench.limits import Limit
+from tests.bench.machine import Limit
 from tests.bench.spark import started_spark
 from tests.support.iceberg_lab import ice_session
 
