@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
 from tests.support.live_decider import LiveDecider, WrittenTable
+from tests.support.qbeast_data import qbeast_data
 
-LOG = Path(__file__).parents[1] / "data" / "qbeast"
+LOG = qbeast_data() / "qbeast"
 
 
 def written(tmp_path: Path) -> Path:
