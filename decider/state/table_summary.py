@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from shared.layout.excess import NO_EXCESS, Excess
+from shared.layout.eligibility import NO_EXCESS, Excess
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, stats_of_sizes
 from shared.policy.levels import SizeLevels
 from shared.policy.policy import Policy

@@ -19,7 +19,7 @@ from decider.formats.table_format import RetainedHistory
 from decider.optimize.partition_selector import label, named_values
 from decider.state.table_summary import layout_history
 from decider.web.base_model import MAX_PAGE, Moment, ResponseModel, Rounded6, read_from
-from shared.layout.excess import Excess
+from shared.layout.eligibility import Excess
 from shared.layout.partition_stats import PartitionStats
 from shared.partition_refusals import TableFingerprint
 from shared.policy.levels import FULL, SizeLevels

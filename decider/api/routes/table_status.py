@@ -32,7 +32,7 @@ from decider.store.registry.table_query import TableCondition
 from decider.store.stored_values import moment
 from decider.store.tables.table_state import TableState
 from decider.web.base_model import Moment, ResponseModel
-from shared.layout.excess import NO_EXCESS, Excess
+from shared.layout.eligibility import NO_EXCESS, Excess
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partition_refusals import TableFingerprint
 from shared.policy.policy import Policy

@@ -27,7 +27,8 @@ from tests.bench.read.measuring import WARM_UPS, Rounds, measure
 from tests.bench.read.readers import Reader, known_readers, queries
 from tests.bench.read.row_groups import drawn
 from tests.bench.read.rules import Rule, known_rules
-from tests.bench.read.stream import GrownTable, StreamSpec, default_streams, grow, make_stream
+from tests.bench.read.stream import StreamSpec, default_streams, make_stream
+from tests.bench.read.table import GrownTable, grow
 from tests.bench.spark import started_spark
 
 OURS = "lakewright"

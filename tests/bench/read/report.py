@@ -6,7 +6,7 @@ from typing import Any
 from shared.policy.policy import MIB
 from tests.bench.read.measuring import Timed, Times, overall_ratio
 from tests.bench.read.row_groups import size_text
-from tests.bench.read.stream import GrownTable
+from tests.bench.read.table import GrownTable
 
 GOAL = 1.05
 """Ours over OPTIMIZE's, in time and in bytes."""

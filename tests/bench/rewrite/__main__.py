@@ -21,7 +21,8 @@ from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine, EngineSettings, start_engine
 from tests.bench.machine import keep, machine
-from tests.bench.rewrite.phases import Phases, compare_proofreading
+from tests.bench.rewrite.phases import Phases
+from tests.bench.rewrite.proofreading import compare_proofreading
 from tests.bench.rewrite.sides import (
     COPIED,
     DELTALAKE,

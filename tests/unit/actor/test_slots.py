@@ -13,8 +13,7 @@ import pytest
 from actor.engines import EngineSet
 from actor.leased_run import LeasedRun
 from actor.ports import EngineDied
-from actor.slot_gate import SlotGate
-from actor.slot_time import NS_PER_MS, SlotTime
+from actor.slot_gate import NS_PER_MS, SlotGate, SlotTime
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import LeaseLost, RetryableError
 from shared.queue.command import Command

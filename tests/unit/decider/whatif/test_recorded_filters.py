@@ -9,14 +9,17 @@ import pytest
 
 from decider.whatif.recorded_filters import (
     MAX_DEPTH,
+    MAX_EXPRESSION_CHARS,
     MAX_FILTERS,
+    MAX_REPORTS,
+    MAX_TIMES,
     Hidden,
     RecordedFilter,
     named_columns,
     parse_filters,
+    parse_reports,
     wanted_values,
 )
-from decider.whatif.scan_reports import MAX_EXPRESSION_CHARS, MAX_REPORTS, MAX_TIMES, parse_reports
 from decider.whatif.sort_advice import HIDDEN_SHARE, KeyedFiles, RowSample, SampledPartition, SortAdvice, advise
 from shared.errors import InvalidInput
 from shared.partitions import WHOLE_TABLE
