@@ -1,4 +1,4 @@
-"""An actor that is asked to end while it still starts does so: in a container only a kill would end it else."""
+"""The start of services: help instead of one, what an actor waits for, and whose scratch folder it removes."""
 
 import os
 import signal
@@ -11,11 +11,12 @@ import pytest
 from services.actor.scratch import scratch_dir
 from tests.support.fake_programs import fake_java
 from tests.support.redis_server import RedisServer
-from tests.support.stack import ROOT
+from tests.support.stack import ROOT, lakewright
 from tests.support.waiting import until
 
+pytestmark = [pytest.mark.e2e, pytest.mark.redis]
 
-@pytest.mark.redis
+
 def test_a_starting_actor_ends_when_asked(tmp_path: Path, redis_url: str) -> None:
     started = tmp_path / "started"
     hangs = f'case "$*" in *XshowSettings*) ;; *) touch {started}; exec sleep 5;; esac'
@@ -36,9 +37,6 @@ def test_a_starting_actor_ends_when_asked(tmp_path: Path, redis_url: str) -> Non
         finally:
             actor.kill()
     assert actor.returncode == 0
-
-
-pytestmark = pytest.mark.redis
 
 
 def test_an_actor_without_redis_does_not_start_spark_until_redis_is_there(
@@ -88,3 +86,28 @@ def test_a_living_owners_folder_is_left_alone_and_a_dead_ones_is_removed(tmp_pat
     assert theirs.exists()
     with scratch_dir(tmp_path) as mine:
         assert list(tmp_path.glob("actor-*")) == [mine]
+
+
+def run(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return lakewright(*arguments, env={**os.environ, "LAKEWRIGHT_DATA_DIR": str(data)})
+
+
+@pytest.mark.parametrize(
+    ("service", "setting"),
+    [("decider", "LAKEWRIGHT_ROOTS"), ("actor", "LAKEWRIGHT_SLOTS"), ("standalone", "--data-dir")],
+)
+def test_help_names_the_settings_and_starts_nothing(service: str, setting: str, tmp_path: Path) -> None:
+    helped = run(tmp_path / "data", service, "--help")
+    assert helped.returncode == 0, helped.stderr
+    assert helped.stdout.startswith(f"usage: lakewright {service}")
+    assert setting in helped.stdout
+    assert helped.stderr == ""
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("service", ["decider", "actor", "standalone"])
+def test_an_unknown_argument_is_refused(service: str, tmp_path: Path) -> None:
+    refused = run(tmp_path / "data", service, "--port=1")
+    assert refused.returncode == 2
+    assert "--port=1" in refused.stderr
+    assert not (tmp_path / "data").exists()
