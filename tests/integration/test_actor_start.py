@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,25 +19,39 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.e2e, pytest.mark.redis]
 
 
+class Starting:
+    """An actor whose Java, once it is started, leaves the file `java` and hangs; what it says is in `output`."""
+
+    def __init__(self, folder: Path, redis_url: str, *, hangs_s: int) -> None:
+        self.java, self.output = folder / "java-started", folder / "said"
+        hangs = f'case "$*" in *XshowSettings*) ;; *) touch {self.java}; exec sleep {hangs_s};; esac'
+        self._environment = {
+            **os.environ,
+            "LAKEWRIGHT_JAVA": str(fake_java(folder / "java", "17.0.1", then=hangs)),
+            "LAKEWRIGHT_DATA_DIR": str(folder / "data"),
+            "LAKEWRIGHT_REDIS_URL": redis_url,
+        }
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Run it; at the end it has Java, and ends when asked."""
+        command = [sys.executable, "-m", "services.actor"]
+        with (
+            self.output.open("wb") as said,
+            subprocess.Popen(command, cwd=ROOT, env=self._environment, stdout=said, stderr=said) as actor,
+        ):
+            try:
+                yield actor
+                until("Java is started", self.java.exists, seconds=60)
+                actor.send_signal(signal.SIGTERM)
+                until("the actor has ended", lambda: actor.poll() is not None, seconds=60)
+            finally:
+                actor.kill()
+
+
 def test_a_starting_actor_ends_when_asked(tmp_path: Path, redis_url: str) -> None:
-    started = tmp_path / "started"
-    hangs = f'case "$*" in *XshowSettings*) ;; *) touch {started}; exec sleep 5;; esac'
-    java = fake_java(tmp_path / "java", "17.0.1", then=hangs)
-    environment = {
-        **os.environ,
-        "LAKEWRIGHT_JAVA": str(java),
-        "LAKEWRIGHT_DATA_DIR": str(tmp_path / "data"),
-        "LAKEWRIGHT_REDIS_URL": redis_url,
-    }
-    with subprocess.Popen(
-        [sys.executable, "-m", "services.actor"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    ) as actor:
-        try:
-            until("Java is started", started.exists, seconds=60)
-            actor.send_signal(signal.SIGTERM)
-            until("the actor has ended", lambda: actor.poll() is not None, seconds=60)
-        finally:
-            actor.kill()
+    with Starting(tmp_path, redis_url, hangs_s=5).running() as actor:
+        pass
     assert actor.returncode == 0
 
 
@@ -43,31 +59,12 @@ def test_an_actor_without_redis_does_not_start_spark_until_redis_is_there(
     tmp_path: Path, own_redis_server: RedisServer
 ) -> None:
     own_redis_server.kill()
-    started, output = tmp_path / "spark-started", tmp_path / "said"
-    hangs = f'case "$*" in *XshowSettings*) ;; *) touch {started}; exec sleep 600;; esac'
-    java = fake_java(tmp_path / "java", "17.0.1", then=hangs)
-    environment = {
-        **os.environ,
-        "LAKEWRIGHT_JAVA": str(java),
-        "LAKEWRIGHT_DATA_DIR": str(tmp_path / "data"),
-        "LAKEWRIGHT_REDIS_URL": own_redis_server.url,
-    }
-    with (
-        output.open("wb") as stated,
-        subprocess.Popen(
-            [sys.executable, "-m", "services.actor"], cwd=ROOT, env=environment, stdout=stated, stderr=stated
-        ) as actor,
-    ):
-        try:
-            until("it says what it waits for", lambda: "waiting_for_redis" in output.read_text(), seconds=60)
-            assert not started.exists()
-            own_redis_server.start()
-            until("Spark is started", started.exists, seconds=60)
-            actor.send_signal(signal.SIGTERM)
-            until("the actor has ended", lambda: actor.poll() is not None, seconds=60)
-        finally:
-            actor.kill()
-    assert output.read_text().count("waiting_for_redis") < 10
+    starting = Starting(tmp_path, own_redis_server.url, hangs_s=600)
+    with starting.running():
+        until("it says what it waits for", lambda: "waiting_for_redis" in starting.output.read_text(), seconds=60)
+        assert not starting.java.exists()
+        own_redis_server.start()
+    assert starting.output.read_text().count("waiting_for_redis") < 10
 
 
 def test_a_living_owners_folder_is_left_alone_and_a_dead_ones_is_removed(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from services.cli.cli_context import CliContext
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.qbeast_data import qbeast_data
 
+pytestmark = pytest.mark.redis
+
 LOG = qbeast_data() / "qbeast"
 
 
@@ -28,7 +30,6 @@ def shown(*arguments: str, as_json: bool = True) -> Any:
     return json.loads(found.stdout) if as_json else found.stdout
 
 
-@pytest.mark.redis
 def test_a_registered_table_shows_its_index_and_is_refused_for_plain_rewrites(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
@@ -47,7 +48,6 @@ def test_a_registered_table_shows_its_index_and_is_refused_for_plain_rewrites(
     assert decider.get("/v1/jobs")["jobs"] == []
 
 
-@pytest.mark.redis
 def test_a_table_without_an_index_has_none(decider: LiveDecider, tmp_path: Path) -> None:
     table = WrittenTable(tmp_path / "t")
     table.append(1)
@@ -62,7 +62,6 @@ def test_a_table_without_an_index_has_none(decider: LiveDecider, tmp_path: Path)
     assert "has no index" in str(missing.exception)
 
 
-@pytest.mark.redis
 def test_the_iterations_to_come_are_estimated_over_rest_and_from_the_location(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
@@ -91,7 +90,6 @@ def test_another_revision_and_budget_can_be_tried(tmp_path: Path) -> None:
     assert "chosen as unindexed" in text
 
 
-pytestmark = pytest.mark.redis
 URL = "/v1/tables/t"
 AUTO = "use.optimization.autoOptimize."
 UNINDEXED = AUTO + "optimizeUnindexedFiles."
