@@ -92,7 +92,7 @@ ENV.properties := LAKEWRIGHT_HYPOTHESIS_PROFILE=nightly
 SUITE.promises := -n 2 --dist loadgroup --long contracts --timeout=0 tests/property/test_window_traces.py tests/contract/test_queue_windows.py \
 	tests/property/test_budget_traces.py tests/contract/test_queue_budgets.py tests/integration/test_budgets_of_tables.py \
 	tests/unit/shared/policy/test_budgets.py \
-	tests/integration/test_work_windows_of_tables.py tests/unit/shared/policy/test_work_windows.py \
+	tests/unit/shared/policy/test_work_windows.py \
 	tests/unit/shared/test_prices.py tests/unit/services/cli/test_mcp_tools.py tests/integration/test_mcp.py \
 	tests/contract/test_queue_capacity.py tests/integration/test_background_load.py tests/unit/services/test_machine_load.py \
 	tests/unit/shared/policy/test_row_expiry.py tests/unit/actor/formats/delta/test_expire.py \

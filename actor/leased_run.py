@@ -10,8 +10,8 @@ import structlog
 from actor.slot_queue import HeldJob
 from shared import tracing
 from shared.errors import InvalidInput, LeaseLost, OtherTable, PermanentError, Unsupported
+from shared.prices import NOTHING_USED, Usage
 from shared.queue.model import Claim, FinishOutcome, RunResult, StopReason
-from shared.usage import NOTHING_USED, Usage
 
 log = structlog.get_logger()
 

@@ -12,8 +12,8 @@ from shared.jobs.payload import CALIBRATED_KINDS, COMPACT, JobPayload, RunMeasur
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import RewriteMode
 from shared.partition_refusals import FileRefusal
+from shared.prices import Usage
 from shared.run_counters import RunCounter
-from shared.usage import Usage
 
 MOST_REASONS = 5
 """Different reasons for unverified groups that a report keeps: they are sentences, and one run rarely has two."""

@@ -18,11 +18,11 @@ from shared.errors import RefusedFiles
 from shared.jobs.payload import JobPayload
 from shared.partition_refusals import PartitionRefusals, TableFingerprint
 from shared.policy.properties import policy_digest
+from shared.prices import Usage
 from shared.queue.model import RunResult
 from shared.run_counters import RunCounter, runs_of_kind
 from shared.table import CommitOrigin
 from shared.tracing import Attribute
-from shared.usage import Usage
 
 
 @dataclass(slots=True)

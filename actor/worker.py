@@ -26,9 +26,8 @@ from actor.queue_executor import SyncQueueExecutor
 from actor.refused_files import refused_outcome
 from actor.run_span import end_rewrite, end_run, start_rewrite
 from actor.shared_commit import Portion, choose_portions, outcome_of, request_of
-from actor.slot_gate import SlotGate
+from actor.slot_gate import SlotGate, SlotTime
 from actor.slot_queue import DEFAULT_SHARE, HeldJob, SlotQueue
-from actor.slot_time import SlotTime
 from actor.table_job_run import TableJobProgress, TableJobRun
 from shared import tracing
 from shared.errors import LakewrightError, LeaseLost, RefusedFiles

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from shared.bounded_answer import joined
 from shared.errors import RetryableError
 from shared.paths.boundary import Boundary
+from shared.paths.locations import canonical_location
+from shared.paths.store_options import ALL, StoreOptions
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer, UnityRequest
 from shared.unity.options import UnityOptions, is_unity, parse_options
@@ -97,3 +99,28 @@ def unity_catalogs(catalogs: Mapping[str, Mapping[str, str]]) -> dict[str, Unity
         )
         for name, options in found.items()
     }
+
+
+def parse_store_options(text: str) -> StoreOptions:
+    """Read `{"region": "eu-west-1", "s3://logs": {"endpoint": "…"}}`. Raises ValueError, which repeats no value."""
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError('expected a JSON object, such as {"region": "eu-west-1"}')  # noqa: TRY004 - as the parsers do
+    everywhere = {name: value for name, value in found.items() if "://" not in name}
+    places = {_place(name): _plain(value, name) for name, value in found.items() if "://" in name}
+    return StoreOptions({ALL: _plain(everywhere, "the object")} | places)
+
+
+def _place(text: str) -> str:
+    """Return the canonical spelling of `s3://` or `s3a://bucket`; one client serves a bucket, so nothing narrower."""
+    scheme, _, bucket = text.partition("://")
+    if "/" in bucket.rstrip("/"):
+        raise ValueError(f"{text} lies below a bucket; options hold for whole buckets")
+    canonical = canonical_location(f"{scheme}://{bucket or 'any'}")
+    return canonical if bucket else canonical.removesuffix("any")
+
+
+def _plain(found: object, where: str) -> dict[str, str]:
+    if not isinstance(found, dict) or not all(isinstance(value, str | int | float | bool) for value in found.values()):
+        raise ValueError(f'expected plain values in {where}, such as {{"region": "eu-west-1"}}')
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}

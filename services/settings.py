@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from services.catalog_options import parse_catalogs, unity_catalogs
-from services.object_store_options import parse_store_options
+from services.catalog_options import parse_catalogs, parse_store_options, unity_catalogs
 from services.redis_socket import socket_path, socket_url
 from shared.errors import InvalidInput
 from shared.formats.options import FormatOptions

@@ -18,7 +18,7 @@ from shared.errors import LakewrightError
 from shared.layout.eligibility import is_purgeable
 from shared.layout.file_selection import GENERATED_TAG, file_contribution, generated_ms
 from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, IDLE_COMPACTED_TAG, SORT_LEVEL_TAG, PartitionStats
-from shared.paths.path_keys import canonical_path
+from shared.paths.data_paths import canonical_path
 from shared.policy.policy import Policy
 from shared.refusals import RefusalReason
 from shared.release import RELEASE, is_newer

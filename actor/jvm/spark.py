@@ -22,8 +22,7 @@ from actor.jvm.autopsy import JvmProcess
 from actor.jvm.jars import DELTA, ICEBERG, S3, look_up
 from actor.jvm.java import PARALLEL_COLLECTOR
 from actor.jvm.own_jar import own_jar
-from actor.jvm.spark_options import CLUSTER_DEFAULTS
-from actor.jvm.submitted_options import submitted_options
+from actor.jvm.spark_options import CLUSTER_DEFAULTS, submitted_options
 from shared.errors import PermanentError
 
 _JVM_LOG = "spark.lakewright.jvm.log"  # Our own setting: the file that the JVM prints to.

@@ -1,15 +1,18 @@
 """The REST application over its services, with all of `routes`; background tasks run for as long as it does."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pkgutil import iter_modules
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from decider.api import routes
 from decider.api.dependencies import ProbeSources
@@ -21,10 +24,8 @@ from decider.background.runner import BackgroundTasks
 from decider.gateway.authentication import AuthMiddleware
 from decider.gateway.body_intake import BodyIntake, WholeBodies
 from decider.gateway.call_deadline import CallDeadline
-from decider.gateway.concurrency import ConcurrencyLimit
+from decider.gateway.concurrency import ConcurrencyLimit, SafeWrites
 from decider.gateway.rate_limit import RateLimit
-from decider.gateway.safe_writes import SafeWrites
-from decider.gateway.security_headers import SecurityHeaders
 from decider.web import errors
 
 DESCRIPTION = """
@@ -133,3 +134,46 @@ def _protect(app: FastAPI, services: Services) -> None:
 
 def _operation_id(route: APIRoute) -> str:
     return route.name
+
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""Default headers of each response."""
+
+_OWN_FILES = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+PAGES: Mapping[str, str] = MappingProxyType({"/": _OWN_FILES, "/docs": _OWN_FILES})
+"""Content security policy per page: own files and own API only. The style sheet of Swagger UI has images
+as `data:`."""
+
+
+class SecurityHeaders:
+    """Adds the headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one call."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def armoured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if scope["path"] in PAGES:
+                    headers["content-security-policy"] = PAGES[scope["path"]]
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, armoured)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from decider.api.group_health import GroupHealth
+from decider.api.metrics import GroupHealth
 from decider.api.services import QueueServices, TableServices
 from decider.store.fleet_history import FleetSample
 from decider.store.redis.redis_health import RedisSafety, ServerStatus

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from decider.api.shared_reads import SharedReads
-from decider.gateway.call_limits import CallLimits
-from decider.gateway.concurrency import BoundedSemaphore, PerClientLimit
+from decider.gateway.concurrency import BoundedSemaphore, CallLimits, PerClientLimit
 from decider.gateway.credentials import Credentials
 from shared.prices import Prices
 

@@ -14,7 +14,6 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from decider.api.budget_view import BudgetView
-from decider.api.group_health import GroupHealth
 from decider.background.runner import TaskHealth
 from decider.background.tables_file_sync import TablesFileStatus
 from decider.decide.actions import ACTIONS
@@ -23,9 +22,22 @@ from decider.store.fleet_history import FleetSample
 from decider.store.registry.saved_registry import SaveStatus
 from decider.store.registry.table_query import TableCondition
 from shared.errors import LakewrightError
-from shared.prices import Prices
+from shared.prices import Prices, Usage
+from shared.queue.model import JobState
+from shared.queue.records import QueueDepth
 from shared.table import TableRef
-from shared.usage import Usage
+
+NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHealth:
+    """Jobs, and actors by state; `slots`: of the actors that take jobs."""
+
+    depth: QueueDepth = NO_DEPTH
+    actors: Mapping[str, int] = field(default_factory=dict)
+    slots: int = 0
+
 
 CLIENT_LEFT = 499
 """Status in the metric of requests of a client that left before it could be answered, as nginx counts them."""

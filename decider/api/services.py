@@ -36,7 +36,7 @@ from decider.store.registry.saved_registry import SavedRegistry
 from decider.store.registry.table_index import TableIndex
 from decider.store.registry.table_registry import TableRegistry
 from decider.store.tables.advice_store import AdviceStore
-from decider.store.tables.counters import CounterReader
+from decider.store.tables.ingest import CounterReader
 from decider.store.tables.read_counts import ReadCounts
 from decider.store.tables.table_state import TableStateStore
 from decider.tracking.shared_defaults import SharedDefaults

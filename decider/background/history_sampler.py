@@ -7,10 +7,10 @@ from decider.decide.funnel import CommitCounter
 from decider.store.fleet_history import FleetHistory, FleetSample, SampleStep
 from decider.store.queue.queue_admin import QueueAdmin
 from decider.store.registry.table_index import TableIndex
-from decider.store.tables.counters import CounterReader
+from decider.store.tables.ingest import CounterReader
+from shared.prices import Usage
 from shared.queue.model import JobState
 from shared.run_counters import RunCounter
-from shared.usage import Usage
 
 EVERY_S = 15.0
 """Four passes a minute, of which one keeps a sample: a late pass misses no minute."""

@@ -18,7 +18,7 @@ from decider.events.refresh_queue import RefreshQueue
 from decider.formats.rewrites import Rewrite
 from decider.formats.table_format import MAX_SCANNED, RewriteReader
 from decider.store.registry.table_registry import TableRegistry
-from decider.store.tables.counters import CounterReader
+from decider.store.tables.ingest import CounterReader
 from decider.store.tables.table_state import TableState, TableStateStore
 from shared.errors import InvalidInput, LakewrightError
 from shared.table import TableId, TableRef

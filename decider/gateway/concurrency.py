@@ -1,4 +1,7 @@
-"""Concurrency limits: requests beyond them get 503 with Retry-After instead of an unbounded wait."""
+"""Concurrency limits: requests beyond them get 503 with Retry-After instead of an unbounded wait.
+
+Writes are rejected while Redis is not durable, before any part of them is done.
+"""
 
 import asyncio
 from collections import Counter
@@ -12,8 +15,35 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from decider.gateway.call_deadline import STREAM
 from decider.gateway.rate_limit import client_of
 from decider.gateway.roles import needed, takes_events
-from decider.gateway.safe_writes import READS
-from decider.web.errors import RETRY_AFTER_S, ApiError, respond
+from decider.store.redis.redis_health import RedisSafety
+from decider.web.errors import RETRY_AFTER_S, ApiError, respond, try_later
+from shared.errors import RetryableError
+
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing; reads stay available."""
+
+
+class SafeWrites:
+    """Returns 503 with the reason and Retry-After for writes while Redis is not durable."""
+
+    def __init__(self, app: ASGIApp, *, safety: RedisSafety) -> None:
+        self._app = app
+        self._safety = safety
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one call."""
+        if scope["type"] == "http" and _writes(scope["method"], scope["path"]):
+            try:
+                await self._safety.require_safe()
+            except RetryableError as problem:
+                await try_later(str(problem))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _writes(method: str, path: str) -> bool:
+    """Return whether a request may write; what-if is a POST that only reads."""
+    return method not in READS and path.startswith("/v1/") and not path.endswith("/what-if")
 
 
 class CallKind(StrEnum):
@@ -122,3 +152,20 @@ def kind_of(scope: Scope) -> CallKind:
 def busy(detail: str) -> ASGIApp:
     """Return a 503 response with Retry-After."""
     return respond(503, detail, headers={"retry-after": str(RETRY_AFTER_S), "connection": "close"})
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Limits per request and client.
+
+    max_body_bytes: 1 MiB fits thousands of events and bounds memory per request. body_timeout_s: time to receive a
+    body. events_per_s, calls_per_s: requests per client. max_connections: connections of all clients; fewer where the
+    limit of descriptors is lower. request_timeout_s: time for a response, after which it is given up.
+    """
+
+    max_body_bytes: int = 1_048_576
+    body_timeout_s: float = 10.0
+    events_per_s: float = 1_000.0
+    calls_per_s: float = 200.0
+    max_connections: int = 2_048
+    request_timeout_s: float = 30.0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from shared.paths.path_keys import PathKey, path_key
+from shared.paths.data_paths import PathKey, path_key
 from shared.table import DataFile, RemovedFile, TableId
 
 

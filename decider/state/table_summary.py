@@ -2,16 +2,22 @@
 
 Partition statistics form a group, so the sums of a table change by what a commit changed in the partitions it touched.
 The excess is no sum of files, but of partitions: it moves by the excess of the touched ones, after less before.
+
+How a table's file layout changed, commit by commit, computed backwards from its present sums.
+
+The sums before a commit are the sums after it, less what it added, plus what it removed; so no snapshot is read. The
+history ends before a commit that does not record the sizes of the files that it removed.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from shared.layout.excess import NO_EXCESS, Excess
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
+from shared.layout.eligibility import NO_EXCESS, Excess
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, stats_of_sizes
+from shared.policy.levels import SizeLevels
 from shared.policy.policy import Policy
-from shared.table import PartitionKey
+from shared.table import Commit, PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +130,45 @@ class SummaryChange:
 
 NOTHING_COUNTED = TableSummary(0, 0, 0, 0, 1, is_enabled=False)
 """The value of a state whose partitions are still to be counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutPoint:
+    """The layout after one commit; `at_ms` is the commit's time, `is_rewrite`: it changed no data."""
+
+    version: int
+    at_ms: int
+    is_rewrite: bool
+    files_added: int
+    files_removed: int
+    summary: TableSummary
+
+
+def layout_history(now: TableSummary, commits: Iterable[Commit], size_levels: SizeLevels) -> tuple[LayoutPoint, ...]:
+    """Return the layout after each of these commits, newest first; `now` is the summary after the first of them.
+
+    Stops where a removed file has no size, and where the sums would become negative.
+    """
+    points: list[LayoutPoint] = []
+    for commit in commits:
+        points.append(
+            LayoutPoint(
+                commit.version, commit.timestamp_ms, not commit.data_change, len(commit.added), len(commit.removed), now
+            )
+        )
+        change = _change(commit, size_levels)
+        if change is None:
+            break
+        now = now.before(change)
+        if min(now.files, now.bytes, now.small_files, now.shortfall) < 0:
+            break
+    return tuple(points)
+
+
+def _change(commit: Commit, size_levels: SizeLevels) -> PartitionStats | None:
+    """Return what a commit added to the sums of the table, None if it does not say."""
+    removed = [file.size_bytes for file in commit.removed]
+    if None in removed:
+        return None
+    added = stats_of_sizes(size_levels, [file.size_bytes for file in commit.added])
+    return added - stats_of_sizes(size_levels, [size for size in removed if size is not None])

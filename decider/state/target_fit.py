@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from decider.state.ingested_bytes import DAY_MS
+from decider.state.commit_pace import DAY_MS
 from decider.state.table_summary import TableSummary
 from shared.policy.policy import GIB, MIB, Policy
 

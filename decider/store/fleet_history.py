@@ -12,10 +12,10 @@ from enum import IntEnum
 from decider.decide.funnel import CommitCounter
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
+from shared.prices import NOTHING_USED, Usage
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.typed_json import from_json, to_json
-from shared.usage import NOTHING_USED, Usage
 
 LEASE_MS = 180_000
 """Time after which another decider takes the samples of one that does no more: two of them are missed."""

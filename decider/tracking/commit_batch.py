@@ -16,7 +16,7 @@ from decider.decide.funnel import CommitCounter, funnel_counts
 from decider.decide.job_request import job_request
 from decider.decide.table_action import table_timers
 from decider.state.batch_files import BatchFiles, RecentFiles
-from decider.state.commit_counts import NO_COMMITS, CommitCounts
+from decider.state.commit_pace import NO_COMMITS, CommitCounts
 from decider.state.contention import WriteContention
 from decider.state.fold import FoldedCommit, rewritten_windows
 from decider.state.table_summary import SummaryChange
@@ -26,7 +26,7 @@ from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason, delete_step, is_purgeable, reaches_delete_files
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partition_refusals import PartitionRefusals, TableFingerprint
-from shared.paths.path_keys import PathKey, path_key
+from shared.paths.data_paths import PathKey, path_key
 from shared.policy.policy import Policy
 from shared.queue.limits import MAX_TIMERS
 from shared.queue.model import JobRequest, Timer

@@ -20,8 +20,7 @@ from decider.decide.funnel import CommitCounter
 from decider.decide.job_request import job_request
 from decider.decide.table_action import table_timers
 from decider.formats.table_format import TableReader
-from decider.state.commit_counts import NO_COMMITS
-from decider.state.commit_pace import UNKNOWN_PACE
+from decider.state.commit_pace import NO_COMMITS, UNKNOWN_PACE
 from decider.state.contention import NO_CONTENTION
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.file_columns import LiveFiles, count_live, live_ids_of
@@ -30,11 +29,11 @@ from decider.state.table_summary import TableSummary
 from decider.state.target_fit import NO_TARGET
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import StateUpdate, ingest
-from decider.store.tables.table_group import hand_over_jobs
 from decider.store.tables.table_queue_limits import (
     MOVING,
     announce_queue_limits,
     apply_queue_limits,
+    hand_over_jobs,
     queue_limits_of,
 )
 from decider.store.tables.table_state import TableState, TableStateStore

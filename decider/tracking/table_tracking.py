@@ -16,18 +16,16 @@ from decider.decide.actions import ActionRegistry
 from decider.decide.funnel import CommitCounter
 from decider.formats.table_format import TableReader
 from decider.state.batch_files import RecentFiles
-from decider.state.commit_counts import CommitCounts
+from decider.state.commit_pace import CommitCounts, IngestedDays, ingested_after, ingested_per_day
 from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
-from decider.state.ingested_bytes import IngestedDays, ingested_after, ingested_per_day
 from decider.state.level_fit import LevelFit
 from decider.state.table_summary import SummaryChange, TableSummary
 from decider.state.target_fit import TargetBasis, TargetFit
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import ingest
-from decider.store.tables.table_group import move_table
-from decider.store.tables.table_queue_limits import move_queue_limits, queue_limits_of
+from decider.store.tables.table_queue_limits import move_queue_limits, move_table, queue_limits_of
 from decider.store.tables.table_state import COUNTS_KEPT, TableState, TableStateStore
 from decider.tracking.commit_batch import CommitBatch
 from decider.tracking.drift_check import DriftCheck

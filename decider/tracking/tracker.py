@@ -13,7 +13,7 @@ from decider.formats.table_format import TableReader
 from decider.state.batch_files import RecentFiles
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.store.redis.queue_executor import AsyncQueueExecutor
-from decider.store.table_twins import TableTwins
+from decider.store.registry.table_registry import TableTwins
 from decider.store.tables.table_state import TableState, TableStateStore
 from decider.tracking.drift_check import DriftCheck
 from decider.tracking.index_reader import read_index

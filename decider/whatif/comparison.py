@@ -14,7 +14,7 @@ from decider.whatif.baselines import PEERS
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
 from decider.whatif.trace import CommitTrace
 from shared.policy.policy import GIB, MIB, Policy
-from shared.usage import Usage
+from shared.prices import Usage
 
 Tick = Callable[[str], None]
 """Receives what is replayed next: progress for people."""

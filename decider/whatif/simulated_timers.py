@@ -1,8 +1,4 @@
-"""Timers in a replay, set and stopped by the code that does so in production; time comes from the commits.
-
-A full rewrite and the compaction of an idle partition follow from no commit, so a replay without timers would leave
-them out. Pure: nothing fires by itself.
-"""
+"""A replay between two commits: timers, set and stopped by the code of production, and jobs that wait to run."""
 
 import heapq
 from collections.abc import Iterable, Iterator
@@ -56,3 +52,35 @@ class SimulatedTimers:
             ):
                 self._due_ms[timer.name] = timer.fires_at_ms
                 heapq.heappush(self._heap, (timer.fires_at_ms, timer.name))
+
+
+class PendingJobs:
+    """Jobs that were requested, one for each partition: they wait until they are ready, and run some commits later."""
+
+    def __init__(self, lag_commits: int) -> None:
+        self._lag_commits = lag_commits
+        self._waiting: dict[PartitionKey, tuple[int, SimulatedPartition]] = {}
+        self._ready: dict[PartitionKey, tuple[int, SimulatedPartition]] = {}
+
+    def ask(self, number: int, partition: SimulatedPartition, *, ready_ms: int = 0) -> None:
+        """Request a job at commit `number`; of requests for one partition the one that is ready first counts."""
+        key = partition.key
+        if key in self._ready:
+            return
+        if ready_ms:
+            self._waiting[key] = min((ready_ms, partition), self._waiting.get(key, (ready_ms, partition)), key=_at)
+        else:
+            self._waiting.pop(key, None)
+            self._ready[key] = number + self._lag_commits, partition
+
+    def due(self, number: int, at_ms: int = 0) -> Iterator[SimulatedPartition]:
+        """Return the partitions whose jobs run at commit `number`, in the order in which they were ready."""
+        for key in [key for key, (ready_ms, _) in self._waiting.items() if ready_ms <= at_ms]:
+            _, partition = self._waiting.pop(key)
+            self._ready[key] = number + self._lag_commits, partition
+        for key in [key for key, (due, _) in self._ready.items() if due <= number]:
+            yield self._ready.pop(key)[1]
+
+
+def _at(one: tuple[int, SimulatedPartition]) -> int:
+    return one[0]

@@ -24,8 +24,7 @@ from decider.decide.evaluate import evaluate
 from decider.state.commit_pace import UNKNOWN_PACE
 from decider.state.level_fit import NOT_FITTED
 from decider.whatif.baselines import BaselineRule, ObservedPartition
-from decider.whatif.pending_jobs import PendingJobs
-from decider.whatif.simulated_timers import SimulatedTimers
+from decider.whatif.simulated_timers import PendingJobs, SimulatedTimers
 from decider.whatif.trace import CommitTrace, SimulatedMerge, SimulatedPartition, SimulatedTable
 from shared.jobs.payload import RewriteKind
 from shared.layout.file_selection import tagged_window_start_ms

@@ -19,7 +19,7 @@ from decider.whatif.sort_advice import KeyedFiles
 from decider.whatif.storage import StorageStep
 from decider.whatif.trace import CommitTrace
 from shared.errors import Corrupt, InvalidInput
-from shared.paths.path_keys import canonical_path, path_key
+from shared.paths.data_paths import canonical_path, path_key
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, DataFile, Position, RemovedFile, Snapshot, TableMetadata, TableProtocol
 

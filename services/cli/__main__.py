@@ -24,7 +24,7 @@ COMMANDS = {
     "actors": f"{_COMMANDS}.actors:app",
     "events": f"{_COMMANDS}.events:app",
     "optimize": f"{_COMMANDS}.optimize:optimize",
-    "sort": f"{_COMMANDS}.sort:sort",
+    "sort": f"{_COMMANDS}.optimize:sort",
     "what-if": f"{_COMMANDS}.what_if:what_if",
     "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",

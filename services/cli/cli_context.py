@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,3 +67,14 @@ def print_answer(context: typer.Context, call: Callable[[ApiClient], Any], show:
 def show_message(out: Output, answer: Any) -> None:
     """Print the message of an answer."""
     out.line(answer["message"])
+
+
+def name_values(given: Iterable[str] | None, option: str = "--set") -> dict[str, str]:
+    """Read options such as `fan-in=4`. Raises BadParameter for one without a name or a value."""
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or not value:
+            raise typer.BadParameter(f"expected name=value, such as fan-in=4, found {text!r}", param_hint=option)
+        found[name] = value
+    return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from decider.background.discovery import DiscoveryLimits
-from decider.gateway.call_limits import CallLimits
+from decider.gateway.concurrency import CallLimits
 from decider.gateway.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from decider.state.effective_policy import ROW_REMOVAL
 from services.settings import (

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from services.demo.demo_run import DemoRun, DemoSettings
 from services.demo.report import show
-from services.demo.tables import DemoTable
+from services.demo.row_checksum import DemoTable
 from shared.errors import LakewrightError
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decider.whatif.optimize_baseline import optimize_after_each_commit
+from decider.whatif.baselines import optimize_after_each_commit
 from shared.policy.policy import Policy
 
 _Action = tuple[str, dict[str, Any]]

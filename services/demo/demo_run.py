@@ -17,10 +17,8 @@ from typing import Any
 import httpx
 from rich.console import Console
 
-from services.demo.report import figures
-from services.demo.row_checksum import fingerprint, read_manifest
-from services.demo.tables import POLICY, TABLE, DemoTable
-from services.demo.view import DemoSnapshot, line, read_snapshot
+from services.demo.report import DemoSnapshot, figures, line, read_snapshot
+from services.demo.row_checksum import POLICY, TABLE, DemoTable, fingerprint, read_manifest
 from shared.errors import PermanentError
 
 START_S = 600.0

@@ -1,16 +1,53 @@
 """The demonstration's result: figures for machines and a table for people, with the proof that no row was lost."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import httpx
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 
 from services.demo.commit_log import CommitLogSums
 from services.demo.row_checksum import Fingerprint
-from services.demo.view import DemoSnapshot
 from shared.policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSnapshot:
+    """The decider's answers at one moment."""
+
+    funnel: Mapping[str, int]
+    running: int
+    waiting: int
+    backlog: int
+    version: int
+    files_needed: int
+
+
+def read_snapshot(client: httpx.Client, table: str) -> DemoSnapshot:
+    """Ask the decider how far it is."""
+    status = client.get("/v1/status").raise_for_status().json()
+    found = client.get(f"/v1/tables/{table}").raise_for_status().json()
+    depth = status["queue"]["depth"]
+    return DemoSnapshot(
+        funnel=status["funnel"],
+        running=depth["leased"],
+        waiting=depth["queued"] + depth["delayed"],
+        backlog=status["backlog"]["tables_waiting"],
+        version=found["state"]["version"] if found["state"] else -1,
+        files_needed=found["layout"]["files_needed"],
+    )
+
+
+def line(history: CommitLogSums) -> str:
+    """Return the state of the table in one line of a terminal."""
+    return (
+        f"{history.commits} commits, {len(history.live)} files instead of {history.files_added}, "
+        f"{history.rewrites} rewrites, {history.write_amplification:.2f} bytes rewritten per byte"
+    )
+
 
 IDLE_H = (Policy().idle_compaction_after_s or 0) / 3600
 

@@ -15,8 +15,7 @@ from urllib.parse import unquote, urlsplit
 import httpx
 from deltalake import DeltaTable, write_deltalake
 
-from services.demo.row_checksum import commit_rows, fingerprint
-from services.demo.tables import BUCKET
+from services.demo.row_checksum import BUCKET, commit_rows, fingerprint
 
 
 def notification(table: str, version: int) -> dict[str, object]:

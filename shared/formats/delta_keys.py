@@ -5,9 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shared.errors import Unsupported
+from shared.formats.delta import PHYSICAL_NAME
+from shared.policy.expiry_column import expiry_column
 from shared.policy.key_rule import KeyRule
 from shared.policy.policy import KeyScope
-from shared.table import TableMetadata
+from shared.policy.row_expiry import RowExpiry
+from shared.table import PartitionColumn, TableMetadata
 
 APPEND_ONLY = "delta.appendOnly"
 """Delta's property that forbids to remove rows."""
@@ -102,3 +106,23 @@ def _column_problem(rule: KeyRule, fields: Mapping[str, Mapping[str, Any]]) -> K
     if marker is None or marker.get("type") != "boolean":
         return KeyProblem("delete-marker", f"lakewright.delete-marker: {rule.delete_marker!r} is no boolean column")
     return None
+
+
+def delta_expiry_column(
+    rule: RowExpiry, metadata: TableMetadata, fields: Iterable[Mapping[str, Any]]
+) -> PartitionColumn:
+    """Return the column of a rule with its own name, its name in statistics, and its type.
+
+    fields: of the table's schema. Raises Unsupported where rows must not be deleted by the rule.
+    """
+    problem = append_only_problem(metadata)
+    if problem is not None:
+        raise Unsupported(f"{problem.message}; no row was deleted", field=problem.property)
+    is_mapped = metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
+    return expiry_column(rule, (_column(one, is_mapped=is_mapped) for one in fields), metadata.partition_columns)
+
+
+def _column(field: Mapping[str, Any], *, is_mapped: bool) -> PartitionColumn:
+    name, kind = str(field.get("name")), field.get("type")
+    physical = (field.get("metadata") or {}).get(PHYSICAL_NAME, name) if is_mapped else name
+    return PartitionColumn(name, str(physical), kind if isinstance(kind, str) else "")

@@ -7,7 +7,7 @@ commit that changes no data removes a file that is not there any more.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from shared.paths.path_keys import PathKey, path_key
+from shared.paths.data_paths import PathKey, path_key
 from shared.table import Commit
 
 RESTORE = "RESTORE"

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 
-from shared.prices import Prices
-from shared.usage import Usage
+from shared.prices import Prices, Usage
 
 MAX_BUDGETS = 4
 """Amounts of one budget at most: all are computed for each claim of a job."""

@@ -27,8 +27,7 @@ from shared.jobs.payload import INDEX
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.bench.cpu_parts import cpu_parts
-from tests.bench.limits import Limit, exit_code
-from tests.bench.machine import keep, machine
+from tests.bench.machine import Limit, exit_code, keep, machine
 from tests.bench.spark import started_spark
 from tests.support.index_tables import TABLES
 from tests.support.local_vacuum import Control

@@ -3,6 +3,8 @@
 import json
 import os
 import platform
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +38,24 @@ def tree_cpu_s(pid: int) -> float:
         return cpu_s(first, *first.children(recursive=True))
     except psutil.NoSuchProcess:
         return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A figure that has to be shown."""
+
+    what: str
+    found: float
+    at_most: float
+
+    @property
+    def is_met(self) -> bool:
+        return self.found <= self.at_most
+
+    def __str__(self) -> str:
+        return f"{'met ' if self.is_met else 'MISS'} {self.what}: {self.found:.4g} (at most {self.at_most:g})"
+
+
+def exit_code(limits: Iterable[Limit]) -> int:
+    """Return 1 if a figure is not met."""
+    return int(not all(limit.is_met for limit in limits))

@@ -24,7 +24,7 @@ from decider.whatif.simulator import SimulationResult, replay_lakewright, replay
 from decider.whatif.trace import CommitTrace
 from shared.policy.policy import KIB, MIB, Policy
 from shared.table import Commit
-from tests.bench.limits import Limit, exit_code
+from tests.bench.machine import Limit, exit_code
 from tests.bench.offline_optimum import equal_files, neighbours
 from tests.bench.policy_streams import STREAMS
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.qbeast_data import qbeast_data
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.long("altered")]
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "tests" / "data"
 URL = "/v1/tables/t"
 USE = "use.optimization."
 AUTO = f"{USE}autoOptimize."
@@ -109,7 +109,7 @@ def decider(redis_url: str, tmp_path: Path) -> Iterator[LiveDecider]:
 
 
 def table(spark: "SparkSession", decider: LiveDecider, path: Path, log: str = "qbeast") -> AlteredTable:
-    return AlteredTable(spark, decider, Path(shutil.copytree(DATA / log, path)))
+    return AlteredTable(spark, decider, Path(shutil.copytree(qbeast_data() / log, path)))
 
 
 def changed_and_unset(altered: AlteredTable, changes: list[tuple[str, View, object, list[tuple[str, object]]]]) -> None:

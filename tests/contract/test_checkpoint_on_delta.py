@@ -10,6 +10,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, write_deltalake
 from py4j.protocol import Py4JError
 
+from actor.formats.delta.delta_scala import DeltaScala
+from actor.jvm.scala import jvm_session
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import OtherTable
 from shared.jobs.payload import CHECKPOINT
@@ -144,3 +146,65 @@ def test_a_checkpoint_for_which_the_disk_has_no_room_leaves_nothing_and_is_writt
     rows = [json.loads(line) for line in checkpoint_rows(table)]
     assert by_replay(lab, table) == by_job(lab, table)
     assert sum("add" in row for row in rows) == by_job(lab, table)[2]
+
+
+COMMITS = 10
+"""Those of the writer: the rewrite is the version of Delta's default interval."""
+
+
+def write_until_interval(table: Path) -> None:
+    for number in range(COMMITS):
+        rows = pa.table({"p": ["a", "b"], "id": [2 * number, 2 * number + 1], "text": [f"t{number}", None]})
+        write_deltalake(table, rows, mode="append", partition_by=["p"], post_commithook_properties=QUIET)
+
+
+def rewrite(lab: DeltaLab, table: Path) -> None:
+    location = table.as_uri()
+    outcome = lab.rewrite(location, [lab.group(location, lab.partition(p="a"), count=6)])
+    assert outcome.version == COMMITS
+
+
+def newest_checkpoint(table: Path) -> Path:
+    return table / "_delta_log" / f"{COMMITS:020d}.checkpoint.parquet"
+
+
+@pytest.mark.long("contracts")
+def test_the_checkpoint_is_the_one_that_delta_writes(lab: DeltaLab, tmp_path: Path) -> None:
+    ours, deltas = tmp_path / "ours", tmp_path / "deltas"
+    write_until_interval(ours)
+    rewrite(lab, ours)
+    shutil.copytree(ours, deltas)
+    newest_checkpoint(deltas).unlink()
+    (deltas / "_delta_log" / "_last_checkpoint").unlink()
+    forget_logs(lab.spark)
+    scala = DeltaScala(lab.spark)
+    log = scala.delta_log.forTable(jvm_session(lab.spark), str(deltas))
+    log.checkpoint(log.update(False, scala.none, scala.none), scala.none)
+    assert checkpoint_rows(ours) == checkpoint_rows(deltas)
+    named = [json.loads((table / "_delta_log" / "_last_checkpoint").read_text()) for table in (ours, deltas)]
+    for last in named:
+        assert (last["version"], last["size"], last["numOfAddFiles"]) == (COMMITS, 2 + 15 + 6, 15)
+
+
+@pytest.mark.long("contracts")
+@pytest.mark.parametrize(("theirs", "is_written"), [(0, True), (1, False), (COMMITS - 1, False)])
+def test_a_checkpoint_of_another_engine_within_the_interval_is_enough(
+    lab: DeltaLab, tmp_path: Path, theirs: int, is_written: bool
+) -> None:
+    """delta-rs writes its own after the versions before: 9, 19, 29."""
+    table = tmp_path / "t"
+    write_until_interval(table)
+    at = DeltaTable(table, version=theirs)
+    at.create_checkpoint()
+    assert json.loads((table / "_delta_log" / "_last_checkpoint").read_text())["version"] == theirs
+    rewrite(lab, table)
+    assert newest_checkpoint(table).exists() is is_written
+
+
+@pytest.mark.long("contracts")
+def test_a_checkpoint_is_written_where_the_record_of_the_last_one_cannot_be_read(lab: DeltaLab, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    write_until_interval(table)
+    (table / "_delta_log" / "_last_checkpoint").write_text('{"version":')
+    rewrite(lab, table)
+    assert newest_checkpoint(table).exists()

@@ -1,6 +1,6 @@
 """Logs of tables in Qbeast's own repository are read as its library and its visualizer read them.
 
-`tests/data/qbeast_logs/README.md` names the sources. What is expected comes from outside of the index: rows that the
+`tests/data/qbeast.md` names the sources. What is expected comes from outside of the index: rows that the
 commits count, the formula of weights, and figures that the visualizer of that repository prints.
 """
 
@@ -8,7 +8,6 @@ import asyncio
 import itertools
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +23,10 @@ from shared.formats.qbeast.status import index_status
 from shared.formats.qbeast.weights import cube_weights
 from shared.index.status import IndexQuery, IndexStatus
 from shared.table import Position, Snapshot
+from tests.support.qbeast_data import qbeast_data
 from tests.support.stack import commits_of
 
-LOGS = Path(__file__).parents[1] / "data" / "qbeast_logs"
+LOGS = qbeast_data() / "qbeast_logs"
 INDEXED = ("two_writes", "deep_tree", "string_histogram")
 
 VISUALIZED: Mapping[str, Mapping[str, float]] = {

@@ -6,9 +6,9 @@ import pytest
 
 from shared.layout.partition_stats import PartitionStats
 from shared.policy.budgets import AMPLIFICATION_DAYS, encode_budgets
+from shared.prices import Usage
 from shared.queue import admin_commands, keys, queries
 from shared.queue.model import Claim, JobKey, JobRequest, RunResult, Scope, Share
-from shared.usage import Usage
 from tests.support.queue_bench import QUEUE, Bench, repaired_by, spec
 
 pytestmark = pytest.mark.redis

@@ -7,11 +7,10 @@ import pytest
 
 from shared.errors import InvalidInput
 from shared.policy.budgets import encode_budgets, encode_prices
-from shared.prices import Prices
+from shared.prices import Prices, Usage
 from shared.queue import admin_commands, commands, keys, queries
 from shared.queue.admin_commands import Preemption
 from shared.queue.model import Band, Claim, JobRequest, JobState, RunResult, Scope, Share
-from shared.usage import Usage
 from tests.support.queue_bench import LEASE_MS, QUEUE, Bench, repaired_by, spec
 
 pytestmark = pytest.mark.redis

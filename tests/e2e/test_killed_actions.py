@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.qbeast_data import qbeast_data
 from tests.support.stack import Stack
 from tests.support.waiting import until
 
@@ -68,7 +69,7 @@ PROPERTIES = {
 
 CHANGE = {"lakewright.weight": "2"}
 
-INDEXED = Path(__file__).parents[1] / "data" / "qbeast_tables" / "two"
+INDEXED = qbeast_data() / "qbeast_tables" / "two"
 
 Rows = list[tuple[Any, ...]]
 

@@ -13,7 +13,7 @@ from decider.archive.ledger_rows import ledger_row
 from decider.decide import ledger
 from decider.decide.decision import DecisionKind
 from decider.store.tables.cleanup import delete_table
-from decider.store.tables.counters import CounterReader
+from decider.store.tables.ingest import CounterReader
 from shared.jobs.payload import COMPACT, JobPayload
 from shared.layout.eligibility import Reason
 from shared.partitions import WHOLE_TABLE

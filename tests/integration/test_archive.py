@@ -14,7 +14,7 @@ from decider.archive import delta_archive
 from decider.archive.ledger_batches import LedgerBatches
 from decider.background.ledger_archiver import APP, BATCH_RECORDS, KEPT_MS, LedgerArchiver
 from decider.decide import ledger
-from decider.store.tables.counters import CounterReader
+from decider.store.tables.ingest import CounterReader
 from shared.errors import RetryableError
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE

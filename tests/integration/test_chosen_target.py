@@ -7,7 +7,7 @@ from time import time
 import pytest
 from deltalake import DeltaTable
 
-from decider.state.ingested_bytes import DAY_MS
+from decider.state.commit_pace import DAY_MS
 from decider.state.target_fit import WEEK_MS
 from decider.store.tables.table_state import TableState
 from shared.formats.options import FormatOptions

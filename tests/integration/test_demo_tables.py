@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.demo import writer
-from services.demo.row_checksum import fingerprint, read_manifest
-from services.demo.tables import DemoTable
+from services.demo.row_checksum import DemoTable, fingerprint, read_manifest
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
 

@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 from decider.background.history_sampler import HistorySampler
 from decider.store.fleet_history import KEPT, LEASE_MS, FleetHistory, FleetSample, SampleStep
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from shared.prices import Usage
 from shared.queue import keys
-from shared.usage import Usage
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.waiting import until
 

@@ -11,7 +11,7 @@ import pytest
 from decider.archive.ledger_reader import LedgerReader
 from decider.decide.actions import ACTIONS
 from decider.decide.decision import DecisionKind
-from decider.store.tables.counters import CounterReader
+from decider.store.tables.ingest import CounterReader
 from decider.store.tables.table_state import TableStateStore
 from shared.jobs.payload import (
     CHECKPOINT,

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from decider.api.app import HEADERS
 from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens
-from decider.gateway.security_headers import HEADERS
 from tests.support.event_samples import SAMPLES, dumped
 from tests.support.live_decider import LiveDecider, WrittenTable, deciders
 from tests.support.redis_server import RedisServer

@@ -12,11 +12,12 @@ from services.cli.__main__ import app
 from shared.jobs.payload import JobPayload
 from shared.queue import queries
 from tests.support.live_decider import LiveDecider
+from tests.support.qbeast_data import qbeast_data
 from tests.support.stack import commits_of
 
 pytestmark = pytest.mark.redis
 
-LOG = Path(__file__).parents[1] / "data" / "qbeast"
+LOG = qbeast_data() / "qbeast"
 URL = "/v1/tables/t"
 SWITCH = "use.optimization.autoOptimize.enabled"
 AT_ONCE = {"lakewright.index-every": "0 s"}

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +19,21 @@ from shared.jobs.options import DeduplicateOptions, ExpiryOptions, VacuumOptions
 from shared.jobs.payload import JobPayload
 from shared.paths.locations import table_id
 from shared.queue import queries
-from tests.support.aged_table import DAY_MS, contents, data_files, files_needed, history, now_ms, set_time
+from tests.support.aged_table import (
+    DAY_MS,
+    contents,
+    data_files,
+    files_needed,
+    history,
+    now_ms,
+    remove_long_ago,
+    set_time,
+    versions,
+)
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.local_vacuum import LocalTable, run_locally
+from tests.support.stack import ROOT
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -253,3 +267,34 @@ def test_less_than_the_retention_is_forced_by_an_admin_alone(redis_url: str, wri
         forced = {"force": True, "retain_hours": hours, "orphans": True}
         assert post("operator", f"{URL}/actions/vacuum", {**forced, "dry_run": True}) == 200
         assert [post(role, f"{URL}/actions/vacuum", forced) for role in tokens] == [403, 403, 202]
+
+
+FILES = 200
+
+
+def start(table: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "tests.support.vacuum_process", str(table)], cwd=ROOT)
+
+
+def test_a_vacuum_killed_twice_is_finished_by_the_third_run(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    history(table, days=12)
+    remove_long_ago(table, FILES)
+    newest, before = versions(table)[-1], contents(table, 7)
+    needed = files_needed(table, before)
+    left = [len(data_files(table))]
+    for _ in range(2):
+        vacuum = start(table)
+        until("the vacuum deletes", lambda: len(data_files(table)) < left[-1] - 10)
+        vacuum.kill()
+        vacuum.wait()
+        left.append(len(data_files(table)))
+        assert versions(table)[-1] == newest, "no end is committed before the end"
+        assert needed <= data_files(table)
+    assert len(needed) < left[2] < left[1] < left[0]
+    rest = run_locally(LocalTable(table), VacuumOptions(with_orphans=True))
+    assert rest.is_complete
+    assert rest.figures["files_deleted"] == left[2] - len(needed)
+    assert data_files(table) == needed
+    assert contents(table, 7, after=newest) == before
+    assert DeltaTable(table).history(1)[0]["operation"] == "VACUUM END"

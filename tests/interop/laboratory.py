@@ -20,9 +20,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from tests.interop.engines.protocol import NotOfferedError, Predicate, Reader, Writer
 from tests.interop.engines.spark import SparkWriter
+from tests.interop.feature_cases import expected_keys, predicates_of
 from tests.interop.laws import broken_laws
 from tests.interop.operations import AddColumn, Chain, Model, Operation, Optimize, Restore, Rewrite
-from tests.interop.predicates import expected_keys, predicates_of
 from tests.interop.rewriting import Made, RewriteRefusedError, make
 from tests.interop.table_case import Case
 from tests.interop.values import Rows, delta_type

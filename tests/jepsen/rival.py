@@ -1,12 +1,21 @@
-"""What a compactor has to be for the laboratory: whoever adds one writes a file in `rivals`, and nothing else."""
+"""What a compactor has to be for the laboratory: whoever adds one writes a file in `rivals`, and nothing else.
+
+A process that compacts tables again and again until `stop` appears, by the interpreter of the rival's environment.
+
+`python -m tests.jepsen.rival MODULE NAME FOLDER SEED THREADS TABLE...`; it imports what that environment has.
+"""
 
 import importlib
 import pkgutil
 import sys
+import threading
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # Rivals in environments of their own have none of the packages that this needs.
@@ -120,13 +129,49 @@ class Looping(Rival):
         return (place.home.folder / f"{name}.ready").exists()
 
     def failures(self, log: str) -> Counter[str]:
-        from tests.jepsen.compacting import FAILED
+        from tests.jepsen.rival import FAILED
 
         return Counter(line.removeprefix(FAILED) for line in log.splitlines() if line.startswith(FAILED))
 
     def _start(self, place: "Place", name: str, seed: int) -> None:
         home = place.home
         (home.folder / f"{name}.ready").unlink(missing_ok=True)
-        arguments = ["-m", "tests.jepsen.compacting", self.module, name, str(home.folder), str(seed)]
+        arguments = ["-m", "tests.jepsen.rival", self.module, name, str(home.folder), str(seed)]
         arguments += [str(self.threads), *place.tables]
         home.running[name] = home.stack.start(name, arguments, python=self.python)
+
+
+FAILED = "failed: "
+"""Begins a line of the log for each call that failed."""
+ERROR_CHARS = 160
+
+
+def compact(one: Callable[[str], object], tables: Sequence[str], random: Random, stop: Path) -> None:
+    """Compact one table after the other, in an order of chance."""
+    while not stop.exists():
+        time.sleep(random.uniform(0, 2) * PAUSE_S)
+        try:
+            one(random.choice(tables))
+        except Exception as problem:  # noqa: BLE001 - a lost race is no failure; what it did is seen in the table
+            text = " ".join(f"{type(problem).__name__}: {problem}".split())
+            print(f"{FAILED}{text[:ERROR_CHARS]}", flush=True)
+
+
+def main(module: str, name: str, folder: Path, seed: int, threads: int, tables: Sequence[str]) -> None:
+    one = importlib.import_module(module).compactor(folder / name)
+    with suppress(Exception):  # What a JVM loads and compiles for its first call belongs to its start.
+        one(tables[0])
+    (folder / f"{name}.ready").touch()
+    working = [
+        threading.Thread(target=compact, args=(one, tables, Random(seed * 100 + number), folder / "stop"))
+        for number in range(threads)
+    ]
+    for thread in working:
+        thread.start()
+    for thread in working:
+        thread.join()
+
+
+if __name__ == "__main__":
+    module, name, folder, seed, threads, *tables = sys.argv[1:]
+    main(module, name, Path(folder), int(seed), int(threads), tables)

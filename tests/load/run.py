@@ -14,8 +14,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from tests.attacks.attack import Limit
-from tests.attacks.beside import as_quiet
+from tests.attacks.attack import Limit, as_quiet
 from tests.attacks.cases.hostile_files import plant
 from tests.attacks.hostile import HONEST, HOSTILE_TABLES, KINDS, PAUSE_S, TOKENS, Crowd
 from tests.load.lake import Lake

@@ -9,10 +9,11 @@ from playwright.sync_api import expect
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from decider.store.fleet_history import FleetHistory, FleetSample, SampleStep
+from shared.prices import Usage
 from shared.queue import commands, keys
 from shared.queue.model import Band, Debounce, JobKey, JobRequest, RunResult
-from shared.usage import Usage
 from tests.support.browser import PHONE, WIDE, Visit
+from tests.support.every_refusal import every_refusal, missing
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.queue_bench import end_of
 
@@ -245,3 +246,20 @@ def test_the_documentation_of_the_api_needs_no_other_host(decider: LiveDecider, 
     visit.tab.goto(f"{decider.url}/docs")
     expect(visit.tab.get_by_text("/v1/table-rows", exact=True).first).to_be_visible()
     assert len(visit.requested) > 3
+
+
+def test_every_kind_of_refusal_is_shown_with_its_remedy(
+    decider: LiveDecider, tmp_path: Path, redis_url: str, person: Callable[..., Visit]
+) -> None:
+    refused = every_refusal(decider, tmp_path, redis_url)
+    visit = person(decider)
+    for name in dict.fromkeys(one.table for one in refused):
+        here = [one for one in refused if one.table == name]
+        tab = visit.open(f"tables/{name}")
+        alerts = tab.get_by_role("alert")
+        expect(alerts).to_have_count(len(here))
+        assert missing(here, " ".join(alerts.all_inner_texts())) == []
+    tab = visit.open("")
+    refused_tables = len({one.table for one in refused if not one.files})
+    expect(tab.get_by_text(f"{refused_tables - 3} more tables are refused")).to_be_visible()
+    expect(tab.locator(".findings a", has_text=" is refused. file://")).to_have_count(3)

@@ -20,13 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actor.queue_executor import SyncQueueExecutor
-from decider.state.ingested_bytes import DAY_MS, IngestedDays, ingested_after
+from decider.state.commit_pace import DAY_MS, IngestedDays, ingested_after
 from shared.policy.budgets import AMPLIFICATION_DAYS, Budget, encode_budgets, encode_prices, parse_budgets
-from shared.prices import PRESETS
+from shared.prices import PRESETS, Usage
 from shared.queue import admin_commands, commands, keys, queries
 from shared.queue.model import Band, Claim, HeartbeatEntry, JobId, JobKey, JobRequest, RunResult, Scope, Share
 from shared.table import Commit, DataFile, PartitionKey
-from shared.usage import Usage
 from tests.support.queue_state import TestClock, emptied
 
 pytestmark = pytest.mark.redis

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from actor.formats.delta.live_files import find_live, still_live
 from shared.table import PartitionColumn
-from tests.support.cached_reads import A, brought, listed, whole
-from tests.support.fake_delta import FakeTable, live_group
+from tests.support.fake_delta import A, FakeTable, brought, listed, live_group, whole
 from tests.support.fake_delta_table import add, remove, vector
 
 COLUMNS = (PartitionColumn("p", "p", "string"),)

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.layout.eligibility import Reason, evaluate_layout
-from shared.layout.file_selection import window_start_ms
-from shared.layout.packing import cover
+from shared.layout.file_selection import cover, window_start_ms
 from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, stats_of_file, stats_of_files
 from shared.layout.planner import FileGroup, Plan, RewriteMode, plan, plan_full, plan_idle_compaction
 from shared.policy.levels import FULL, SMALL_LEVELS, SizeLevels

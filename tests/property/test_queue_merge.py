@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actor.queue_executor import SyncQueueExecutor
+from services.cli.commands.queue import changes, rows
 from shared.queue import commands, keys, queries
-from shared.queue.model import Band, Debounce, JobKey, JobRequest
+from shared.queue.model import Band, Debounce, JobKey, JobRequest, job_id
+from shared.queue.settings import SETTINGS
 from tests.support.examples import examples
 from tests.support.queue_bench import QUEUE
 from tests.support.queue_state import emptied
@@ -127,3 +129,27 @@ def test_two_tenants_that_stay_ready_get_the_same_within_one_job_each(
             share = since.setdefault(pair, Counter())
             one, two = sorted(pair)
             assert abs(share[one] - share[two]) <= largest[one] + largest[two]
+
+
+tables = st.from_regex(r"[A-Za-z0-9_.\-/]{1,20}", fullmatch=True)
+kinds = st.from_regex(r"[A-Za-z0-9_\-]{1,20}", fullmatch=True)
+
+
+@given(st.lists(st.builds(JobKey, table=tables, partition=st.text(), kind=kinds), unique=True))
+def test_different_keys_have_different_ids(given_keys: list[JobKey]) -> None:
+    assert len({job_id(key) for key in given_keys}) == len(given_keys)
+
+
+@given(st.sampled_from([name for name, known in SETTINGS.items() if not known.is_set_by_decider]), st.data())
+def test_what_is_shown_can_be_typed(name: str, data: st.DataObject) -> None:
+    known = SETTINGS[name]
+    value = data.draw(st.integers(known.low, known.high))
+    stated = {
+        "name": name,
+        "value": value,
+        "unit": known.unit.value,
+        "default": known.default,
+        "description": known.description,
+    }
+    ((short, spelled, *_),) = rows({"settings": [stated | {"minimum": known.low, "maximum": known.high}]})
+    assert changes([f"{short}={spelled}"]) == {name: value}

@@ -11,7 +11,7 @@ from decider.state.contention import MAX_PARTITIONS, NO_CONTENTION, WINDOW_MS
 from decider.state.fold import fold
 from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats
 from shared.partitions import WHOLE_TABLE
-from shared.paths.path_keys import canonical_path
+from shared.paths.data_paths import canonical_path
 from shared.policy.policy import MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, RemovedFile, TableMetadata
 from tests.support.memory_log import commit, count_live_files, file, removed

@@ -9,8 +9,7 @@ from itertools import pairwise
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from shared.layout.file_order import in_order, promoted_runs, time_span_ms
-from shared.layout.line_breaking import Permits, break_row
+from shared.layout.file_order import Permits, break_row, in_order, promoted_runs, time_span_ms
 from shared.layout.planner import FileGroup, plan, plan_full, plan_idle_compaction
 from shared.policy.levels import SMALL_LEVELS, SizeLevels
 from shared.policy.policy import ClusteringOrder, MaxMode, Policy

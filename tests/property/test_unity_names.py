@@ -5,7 +5,7 @@ import tempfile
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import TableReader
 from shared.errors import InvalidInput, OtherTable
+from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
-from shared.table import Position, TableMetadata
+from shared.paths.data_paths import canonical_path
+from shared.paths.locations import MAX_LOCATION_CHARS, canonical_location, decoded_path, hadoop_path
+from shared.table import DataFile, Position, TableMetadata
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer, UnityRequest
 from tests.contract.formats.worlds import DeltaWorld, access
@@ -112,3 +115,56 @@ def test_the_state_is_that_of_the_table_to_which_the_name_leads(steps: list[tupl
                     server.put(NAME, worlds[led].path.as_uri(), f"id-{led}")
                     asyncio.run(follower.refresh())
                     assert sorted(follower.sizes or []) == sorted(live[led])
+
+
+PATHS = st.text("ab %20+#?ü/u\u0308.", min_size=1, max_size=6).map(
+    lambda text: "/" + "/".join(f"x{part}" for part in text.split("/") if part)
+)
+"""Paths that differ by little: a blank, its escape, a literal escape of the escape, NFC and NFD."""
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\"), min_size=1), min_size=1)
+)
+def test_a_path_survives_its_own_canonical_form(segments: list[str]) -> None:
+    """Whatever a directory is called, its URI leads back to it, by every way in which it is handed on."""
+    path = "/" + "/".join(f"x{segment}" for segment in segments)
+    if len(quote(path)) <= MAX_LOCATION_CHARS - len("file://"):
+        canonical = canonical_location(path)
+        assert decoded_path(canonical) == path
+        assert canonical_location(canonical) == canonical
+        assert canonical_location(path + "/") == canonical
+        assert unquote(urlsplit(canonical).path) == path
+        assert hadoop_path(canonical) == hadoop_path(path) == f"file://{path}"
+
+
+@given(PATHS, PATHS)
+def test_two_paths_are_one_location_only_if_they_are_one_path(one: str, other: str) -> None:
+    """`a b` and `a%20b`, composed and decomposed letters: what a file system distinguishes, nothing here may join."""
+    assert (canonical_location(one) == canonical_location(other)) == (one == other)
+    assert (hadoop_path(one) == hadoop_path(other)) == (one == other)
+
+
+@given(st.text(st.sampled_from("aA/.:%3dD fileS"), min_size=1, max_size=20))
+def test_a_canonical_path_is_its_own_canonical_path(path: str) -> None:
+    assert canonical_path(canonical_path(path)) == canonical_path(path)
+
+
+TABLES = ("/lake/t", "file:/lake/a b", "file:///lake/a%20b", "s3://bucket/t", "s3a://bucket/a%20b/t", "gs://b/t", "/")
+BEGINNINGS = (
+    *("/lake/t", "file:/lake/t", "file:///lake/t", "file:////lake/t", "FILE:/lake/t", "/lake/a b", "/lake/a%20b", ""),
+    *("file:/lake/a%20b", "s3://bucket/t", "s3a://bucket/t", "s3n://bucket/t", "s3://bucket/a%20b/t", "gs://b/t", "//"),
+)
+NAMES = ("data", "p=1", "..", ".", "", "2", "x.parquet", "x..y", ".hidden", "%2e%2e", "%2Fx", "a:b", "\\x")
+
+
+@given(
+    st.sampled_from(TABLES),
+    st.sampled_from(BEGINNINGS),
+    st.lists(st.sampled_from(NAMES), max_size=4).map("/".join),
+    st.booleans(),
+)
+def test_first_external_is_the_rule_for_each_file(table: str, beginning: str, rest: str, slash: bool) -> None:
+    location, path = canonical_location(table), beginning + "/" * slash + rest
+    file, boundary = DataFile(path, 1, WHOLE_TABLE), Boundary()
+    assert boundary.first_external(location, [file]) == boundary.external(location, file)

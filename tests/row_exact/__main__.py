@@ -17,7 +17,7 @@ from actor.proofread.proofreader import Proofreader
 from tests.bench.spark import started_spark
 from tests.interop.engines.kernel import compile_kernel
 from tests.row_exact import on_delta, on_iceberg
-from tests.row_exact.afterwards import HIDDEN, play_afterwards
+from tests.row_exact.on_delta import HIDDEN, play_afterwards
 from tests.row_exact.playing import WAYS, Model, Player
 from tests.support.spark_session import QUICK
 

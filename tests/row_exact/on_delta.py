@@ -22,7 +22,7 @@ from shared.formats.delta_references import vector_path
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, PartitionKey
 from tests.row_exact.by_hand import DAYS, HandWriter, visible_rows
-from tests.row_exact.playing import Model, counted, explain, live_files, row_ids_kept
+from tests.row_exact.playing import Model, Player, counted, explain, live_files, row_ids_kept
 from tests.support import delta_tables as tables
 from tests.support import duckdb_extensions
 from tests.support.delta_lab import mark
@@ -370,3 +370,31 @@ class OnDelta:
             after.update(changes.get(version, Counter()))
             found, expected = +after, counted(self.model.then[version])
             assert found == expected, f"changes of {version}: {explain(found, expected)}"
+
+
+HIDDEN = ("late", "carried", "masked")
+"""Rows that others delete meanwhile; that were hidden before; and all rows of an input that others replace."""
+
+BELOW_PERCENT = 90
+"""Share of hidden rows below which an output is committed with them."""
+
+
+def play_afterwards(player: Player, how: str, way: str) -> None:
+    """Hide rows in one of the ways of `HIDDEN`, in outputs that are written in this way; then let others go on."""
+    world = player.world
+
+    def acts(act: Callable[[], object]) -> Callable[[], object]:
+        return lambda: (act(), world.note())
+
+    world.note()
+    for _ in range(4):
+        acts(world.others["append"])()
+    control = Steering()
+    if how == "carried":
+        acts(world.others["delete"])()
+    elif how == "late":
+        late = acts(world.others["update"])
+        control = Steering(at={"files_written": acts(world.others["delete"])}, before_commit=[late])
+    else:
+        control = Steering(at={"files_written": acts(world.others["delete by deltalake"])})
+    player.afterwards(control, way, BELOW_PERCENT)

@@ -2,17 +2,25 @@
 
 It shares no line with our reader or with Delta's. It reads JSON commits alone, every one from 0, so that a checkpoint
 that tells otherwise is found by the readers that use it. Like all engines it compares the texts of paths.
+
+Rows that a deletion vector hides, read as the Delta protocol describes its file, without Delta.
+
+The bitmaps themselves are Roaring's portable 64-bit format behind a magic number; pyroaring reads them.
 """
 
+import base64
 import hashlib
 import json
+import struct
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tests.soak.deletion_vectors import vector_file
+from pyroaring import BitMap64
+
 from tests.soak.tables import RETENTION_S
 
 RESTORABLE_VERSIONS, RESTORABLE_S = 20, RETENTION_S / 2
@@ -221,3 +229,84 @@ def _bare(path: str) -> str:
     while (bare := unquote(path)) != path:
         path = bare
     return path
+
+
+MAGIC = 1681511377
+ASCII85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_UUID_CHARS = 20
+
+
+def deleted_rows(table: Path, vector: Mapping[str, Any] | None) -> set[int]:
+    """Return the positions of the rows that are deleted; raises ValueError for what is no deletion vector."""
+    if not vector:
+        return set()
+    if vector["storageType"] == "i":
+        return _positions(_z85(vector["pathOrInlineDv"]))
+    with (table / vector_file(vector)).open("rb") as opened:
+        opened.seek(int(vector.get("offset") or 0))
+        (size,) = struct.unpack(">i", opened.read(4))
+        return _positions(opened.read(size))
+
+
+def vector_file(vector: Mapping[str, Any]) -> str:
+    """Return the file below the table that holds the vector, empty for one that stands in the log itself."""
+    if vector["storageType"] == "i":
+        return ""
+    if vector["storageType"] != "u":
+        raise ValueError(f"a deletion vector outside its table: {vector}")
+    prefix, encoded = vector["pathOrInlineDv"][:-_UUID_CHARS], vector["pathOrInlineDv"][-_UUID_CHARS:]
+    name = f"deletion_vector_{uuid.UUID(bytes=_z85(encoded))}.bin"
+    return f"{prefix}/{name}" if prefix else name
+
+
+def _positions(raw: bytes) -> set[int]:
+    (magic,) = struct.unpack("<i", raw[:4])
+    if magic != MAGIC:
+        raise ValueError(f"a deletion vector that begins with {magic}, expected {MAGIC}")
+    return set(BitMap64.deserialize(raw[4:]))
+
+
+def _z85(text: str) -> bytes:
+    return base64.b85decode(text.encode().translate(bytes.maketrans(Z85, ASCII85)))
+
+
+LOG_ENDINGS = (".json", ".parquet")
+LOG_NAMES = ("_last_checkpoint", "_last_vacuum_info")
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Paths below one table.
+
+    data: data files that no log ever named. staged: commits and checkpoints that never came to their name. hidden:
+    Hadoop's checksums of files that others have removed, which no VACUUM reads.
+    """
+
+    data: tuple[str, ...] = ()
+    staged: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many of each there are."""
+        return {"data": len(self.data), "staged": len(self.staged), "hidden": len(self.hidden)}
+
+
+def orphans_of(table: Path, known: set[str]) -> Orphans:
+    """Return the orphans of a table; `known`: every path that its log ever named."""
+    data, staged, hidden = [], [], []
+    for path in sorted(one for one in table.rglob("*") if one.is_file()):
+        name = str(path.relative_to(table))
+        if path.name.startswith(".") and path.name.endswith(".crc"):
+            if not path.with_name(path.name[1:].removesuffix(".crc")).exists():
+                hidden.append(name)
+        elif path.parent.name == "_delta_log":
+            if path.name not in LOG_NAMES and not _is_log(path.name):
+                staged.append(name)
+        elif name not in known:
+            data.append(name)
+    return Orphans(tuple(data), tuple(staged), tuple(hidden))
+
+
+def _is_log(name: str) -> bool:
+    return name[:20].isdecimal() and name.endswith((*LOG_ENDINGS, ".crc")) and "tmp" not in name

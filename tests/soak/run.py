@@ -11,16 +11,15 @@ from random import Random
 
 from deltalake import CommitProperties, DeltaTable
 
+from tests.soak.checker import is_at_rest, state_differences
 from tests.soak.deltalake_writer import arrow
 from tests.soak.disk import Balloon, mount_small
 from tests.soak.faults import Faults
 from tests.soak.household import DELTALAKE_WRITERS, SERVICES, SPARK_WRITER, START_S, Household
 from tests.soak.journal import Journals
-from tests.soak.memory import Memory
-from tests.soak.orphans import Orphans, orphans_of
-from tests.soak.state import is_at_rest, state_differences
+from tests.soak.log import Orphans, orphans_of
 from tests.soak.tables import TABLES
-from tests.soak.verdict import Verdict, progress
+from tests.soak.verdict import Memory, Verdict, progress
 from tests.soak.watch import LATEST, Watch
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack

@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.soak.deletion_vectors import deleted_rows
-from tests.soak.log import RESTORABLE_S, TableLog, newest_version, restorable_versions
-from tests.soak.orphans import Orphans, orphans_of
+from tests.soak.log import (
+    RESTORABLE_S,
+    Orphans,
+    TableLog,
+    deleted_rows,
+    newest_version,
+    orphans_of,
+    restorable_versions,
+)
 
 OURS = {"userMetadata": json.dumps({"lakewright": {"job": "j", "token": 1}})}
 MAPPED = {"name": "a b", "metadata": {"delta.columnMapping.physicalName": "col-1"}}

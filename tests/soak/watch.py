@@ -9,11 +9,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.soak.checker import Difference, compare
+from tests.soak.checker import Difference, Reader, compare, readers_of
 from tests.soak.journal import Journals
 from tests.soak.log import Commit, TableLog
 from tests.soak.model import Model
-from tests.soak.readers import Reader, readers_of
 from tests.soak.tables import EDGES, TABLES, TableSpec
 from tests.soak.values import Row
 

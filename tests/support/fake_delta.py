@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
 from typing import Any
@@ -20,9 +21,12 @@ from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup, find_live
 from actor.formats.delta.log import TableLog
+from actor.formats.delta.read import read_partition
+from actor.formats.delta.read_cache import CachedRead, ReadCache, caught_up
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from shared.formats.delta_references import vector_path
 from shared.layout.planner import FileGroup, RewriteMode
+from shared.table import PartitionKey
 from tests.support.fake_delta_table import (
     PLAIN,
     FakeAction,
@@ -340,3 +344,33 @@ def live_group(table: FakeTable, *paths: str) -> LiveGroup:
     snapshot = log.snapshot()
     (live,) = find_live(log, snapshot, [group_of(table, *paths)], log.shape(snapshot).metadata.partition_columns)
     return live
+
+
+A = PartitionKey('{"p":"a"}')
+
+
+def listed(table: FakeTable, partition: PartitionKey | None = None) -> CachedRead:
+    """What a listing of the newest snapshot gives."""
+    memory = ReadCache()
+    read_partition(table.log(), partition or A, memory)
+    seen = memory.get(LOCATION, partition or A)
+    assert seen is not None
+    return replace(
+        seen,
+        partition=partition,
+        files={key: one for key, one in seen.files.items() if one.file.partition == (partition or A)},
+    )
+
+
+def whole(table: FakeTable) -> CachedRead:
+    memory = ReadCache()
+    read_partition(table.log(), A, memory)
+    seen = memory.get(LOCATION, A)
+    assert seen is not None
+    assert seen.partition is None
+    return seen
+
+
+def brought(table: FakeTable, seen: CachedRead) -> CachedRead | None:
+    log = table.log()
+    return caught_up(log, seen, log.shape(log.snapshot()), version=table.version)

@@ -20,8 +20,9 @@ from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import live
 from tests.support.local_vacuum import Control
+from tests.support.qbeast_data import qbeast_data
 
-TABLES = Path(__file__).parents[1] / "data" / "qbeast_tables"
+TABLES = qbeast_data() / "qbeast_tables"
 
 FileBlocks = list[tuple[str, tuple[tuple[str, int, int, int], ...]]]
 """Revision and blocks of each file, in an order of their own."""

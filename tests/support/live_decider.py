@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -19,13 +20,14 @@ import pyarrow as pa
 import structlog
 import uvicorn
 from deltalake import DeltaTable, write_deltalake
+from fastapi import FastAPI
 
 from decider.api.app import create_app
 from decider.api.http_settings import StreamSlots
 from decider.api.services import Services
 from decider.background.discovery import DiscoveryLimits
 from decider.decide.actions import ACTIONS, ActionRegistry
-from decider.gateway.call_limits import CallLimits
+from decider.gateway.concurrency import CallLimits
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
 from services.decider.settings import Address, DeciderSettings, LocationSettings, TrackingSettings, parse_policy
@@ -251,3 +253,15 @@ class WrittenTable:
         for day, size in zip(actions["partition.dt"], actions["size_bytes"], strict=True):
             sizes.setdefault('{"dt":"' + str(day) + '"}', []).append(size)
         return {partition: stats_of_sizes(policy.size_levels, found) for partition, found in sizes.items()}
+
+
+@cache
+def decider_app() -> FastAPI:
+    """Return the application; nothing is connected."""
+    return create_app(build_services(DeciderSettings()))
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """Return the OpenAPI document of the application."""
+    return decider_app().openapi()

@@ -6,8 +6,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from decider.api.group_health import GroupHealth
-from decider.api.metrics import STAGES, Metrics, MetricsSnapshot
+from decider.api.metrics import STAGES, GroupHealth, Metrics, MetricsSnapshot
 from decider.background.tables_file_sync import TablesFileStatus
 from decider.decide.actions import ACTIONS
 from decider.decide.funnel import CommitCounter

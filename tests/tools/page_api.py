@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.decider_app import openapi_document
+from tests.support.live_decider import openapi_document
 
 FILE = Path(__file__).resolve().parents[2] / "page" / "openapi.json"
 TEXTS = frozenset({"description", "summary", "example", "examples", "title", "tags", "security"})

@@ -1,4 +1,4 @@
-"""Writes the tables of tests/data/qbeast_tables with Qbeast's own library, and what its `optimize` makes of each.
+"""Writes the tables of tests/data/qbeast.md with Qbeast's own library, and what its `optimize` makes of each.
 
 Runs in an environment of its own (PySpark 3.5.2): `python qbeast_tables.py FOLDER ZONE JAR...`, where the jars are the
 library's and Delta's. ZONE is the zone of the JVM: in UTC all tables are written but `zone`, elsewhere that one alone.

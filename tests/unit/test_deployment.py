@@ -16,7 +16,7 @@ import yaml
 from actor.jvm import jars
 from actor.jvm.java import JavaHome, JavaSource
 from actor.jvm.own_jar import JAR
-from decider.api.routes.backlog import QueueBacklog
+from decider.api.routes.groups import QueueBacklog
 from decider.declared.tables_file import TablesFileReader
 from decider.events.resolver import AllowedRoots
 from decider.state.effective_policy import PolicyDefaults

@@ -4,6 +4,7 @@ Delta runs a commit of nothing but `dataChange=false` file actions under snapsho
 conflict with it; a `txn` action would undo that, so identity travels in userMetadata only.
 """
 
+import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,6 @@ from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.late_rows import HiddenRows, RowHider
 from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog, TableShape
-from actor.formats.delta.metrics import operation_metrics
 from actor.formats.delta.written_group import WrittenGroup
 from actor.proofread.model import weakest
 from actor.rewrite.model import Attempt
@@ -125,3 +125,26 @@ class DeltaTarget:
     def delete(self, paths: Collection[str]) -> None:
         """Delete files that no commit refers to."""
         self._log.delete(map(FileKey, paths))
+
+
+def operation_metrics(inputs: Sequence[LoggedFile], outputs: Sequence[LoggedFile]) -> Mapping[str, int]:
+    """Return the metrics that Delta lists for OPTIMIZE, as which DESCRIBE HISTORY then shows a rewrite.
+
+    Sizes are bytes, zero where nothing was written.
+    """
+    sizes = sorted(logged.file.size_bytes for logged in outputs) or [0]
+    vectors = [vector for logged in inputs if (vector := json.loads(logged.json).get("deletionVector"))]
+    return {
+        "numAddedFiles": len(outputs),
+        "numAddedBytes": sum(logged.file.size_bytes for logged in outputs),
+        "numRemovedFiles": len(inputs),
+        "numRemovedBytes": sum(logged.file.size_bytes for logged in inputs),
+        "minFileSize": sizes[0],
+        "p25FileSize": sizes[len(sizes) // 4],
+        "p50FileSize": sizes[len(sizes) // 2],
+        "p75FileSize": sizes[len(sizes) * 3 // 4],
+        "maxFileSize": sizes[-1],
+        "numDeletionVectorsRemoved": len(vectors),
+        "numDeletionVectorRowsRemoved": sum(int(vector["cardinality"]) for vector in vectors),
+        "numDeletionVectorBytesRemoved": sum(int(vector["sizeInBytes"]) for vector in vectors),
+    }

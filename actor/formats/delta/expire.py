@@ -22,7 +22,7 @@ from actor.formats.delta.write import logical_rows
 from actor.not_wanted import own_expiry
 from actor.proofread.model import Proof
 from actor.row_expiry import AgedOut, ExpirySearch, days_over, portions, proofread_of
-from shared.formats.delta_expiry import delta_expiry_column
+from shared.formats.delta_keys import delta_expiry_column
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE, partition_values
 from shared.paths.data_paths import file_name

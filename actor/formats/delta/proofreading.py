@@ -1,22 +1,26 @@
 """A group of a Delta table in the terms of a proofreader: its columns, its inputs with their deletion vectors, outputs.
 
 What is compared is what the log says of the inputs, not what Spark read of them.
+
+The columns of a Delta table as its files store them: what proofreading compares.
+
+Partition columns are not among them: files need not hold them, and a group has one value of each. What a file lacks is
+null, whatever defaults the schema names: those are for rows that are written.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.footer_reader import FooterReader
-from actor.formats.delta.leaf_columns import leaf_columns, stored_fields
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
-from actor.formats.delta.proof_columns import proof_columns
 from actor.formats.parquet.copy_rules import EncodeReason
-from actor.formats.parquet.leaf_check import Footing, require_agreement
+from actor.formats.parquet.file_columns import ParquetField
+from actor.formats.parquet.leaf_check import Footing, LeafColumn, require_agreement
 from actor.proofread.model import (
     OLDER,
     DeleteForm,
@@ -172,3 +176,90 @@ class Proofs:
             first_row_id=add.get("baseRowId") if is_tracked else None,
             sequence=add.get("defaultRowCommitVersion") if is_tracked else None,
         )
+
+
+_KINDS: Mapping[str, str] = {
+    "byte": "int8",
+    "short": "int16",
+    "integer": "int32",
+    "long": "int64",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+}
+_ID, _PHYSICAL_NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+
+
+def proof_columns(
+    schema: str, partition_columns: Collection[str], mapping_mode: str, row_columns: tuple[str, str] | None = None
+) -> tuple[tuple[Field, ...], FoundBy]:
+    """Return the columns of a `schemaString`, and how files name them.
+
+    mapping_mode: `none`, `name` or `id`. row_columns: names of the materialized row id and row commit version, where
+    the table tracks rows.
+    """
+    fields = [field for field in json.loads(schema)["fields"] if field["name"] not in partition_columns]
+    columns = _struct(fields, is_mapped=mapping_mode != "none")
+    if row_columns is not None:
+        columns += (Field(row_columns[0], "row_id"), Field(row_columns[1], "row_version"))
+    return columns, FoundBy.ID if mapping_mode == "id" else FoundBy.NAME
+
+
+def _struct(fields: Collection[Mapping[str, Any]], *, is_mapped: bool) -> tuple[Field, ...]:
+    return tuple(_field(field, is_mapped=is_mapped) for field in fields)
+
+
+def _field(field: Mapping[str, Any], *, is_mapped: bool) -> Field:
+    metadata = field.get("metadata") or {}
+    if not is_mapped:
+        return _column(field["name"], field["type"], is_mapped=False)
+    physical, number = metadata.get(_PHYSICAL_NAME, field["name"]), metadata.get(_ID)
+    return _column(physical, field["type"], is_mapped=True, id=number, shown=field["name"])
+
+
+def _column(name: str, type_: Any, *, is_mapped: bool, **given: Any) -> Field:
+    if isinstance(type_, str):
+        return Field(name, "string" if type_.startswith(("char(", "varchar(")) else _KINDS.get(type_, type_), **given)
+    match type_["type"]:
+        case "struct":
+            children, kind = _struct(type_["fields"], is_mapped=is_mapped), "struct"
+        case "array":
+            children, kind = (_column("element", type_["elementType"], is_mapped=is_mapped),), "list"
+        case "map":
+            sides = (("key", type_["keyType"]), ("value", type_["valueType"]))
+            children, kind = tuple(_column(side, its, is_mapped=is_mapped) for side, its in sides), "map"
+        case other:  # A type of the user's, which no reader reads.
+            children, kind = (), str(other)
+    return Field(name, kind, children=children, **given)
+
+
+Path = tuple[str, ...]
+
+
+def leaf_columns(columns: Sequence[Field], above: tuple[Field, ...] = ()) -> Iterator[LeafColumn]:
+    """Yield the columns at every level with the paths by which `stored_fields` finds them."""
+    for column in columns:
+        if not column.kind.startswith("row_"):  # Rows without an id of their own inherit one.
+            yield tuple(one.name for one in (*above, column)), column, above
+            yield from leaf_columns(column.children, (*above, column))
+
+
+def stored_fields(
+    columns: Sequence[Field], fields: Sequence[ParquetField], found_by: FoundBy, above: Path = ()
+) -> Iterator[tuple[Path, ParquetField]]:
+    """Yield the fields of one schema of files with the paths of their columns."""
+    by_key = {one.id if found_by is FoundBy.ID else one.name: one for one in fields}
+    for column in columns:
+        field = by_key.get(column.id if found_by is FoundBy.ID else column.name)
+        if field is not None:
+            yield from _below(column, field, found_by, (*above, column.name))
+
+
+def _below(column: Field, field: ParquetField, found_by: FoundBy, path: Path) -> Iterator[tuple[Path, ParquetField]]:
+    yield path, field
+    if column.kind == "struct":
+        yield from stored_fields(column.children, field.children, found_by, path)
+    elif column.kind == "list" and field.element is not None:
+        yield from _below(column.children[0], field.element, found_by, (*path, "element"))
+    elif column.kind == "map" and field.entry is not None:
+        for side, stored in zip(column.children, field.entry, strict=True):
+            yield from _below(side, stored, found_by, (*path, side.name))

@@ -4,19 +4,54 @@ import asyncio
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from decider.api.dependencies import Http, Operations, Requests
-from decider.api.event_examples import BODY
 from decider.api.openapi import failures
 from decider.api.services import HttpServices, OperationServices, RequestServices
 from decider.events.detect import FORMATS, parse_body
 from decider.events.table_hint import ParsedEvents, SubscriptionConfirmation, ValidationHandshake
-from decider.web.base_model import ResponseModel
+from decider.store.registry.rejected_events import KEPT
+from decider.web.base_model import ResponseModel, Time, read_from
 from decider.web.errors import ApiError
 from shared.errors import InvalidInput
+
+_KEY = "sales/orders/_delta_log/00000000000000000042.json"
+
+_S3 = {
+    "Records": [
+        {
+            "eventVersion": "2.1",
+            "eventSource": "aws:s3",
+            "eventName": "ObjectCreated:Put",
+            "s3": {"bucket": {"name": "lake"}, "object": {"key": _KEY, "size": 1204}},
+        }
+    ]
+}
+
+_EXAMPLES = {
+    "s3": {"summary": "S3 event notification", "value": _S3},
+    "lakewright": {"summary": "Lakewright event", "value": {"table": "sales.orders", "version": 42}},
+    "list": {"summary": "Batch", "value": [{"table": "s3://lake/sales/orders"}]},
+}
+
+BODY: dict[str, Any] = {
+    "requestBody": {
+        "description": "One event or a batch of up to 10,000, in a format of docs/events.",
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "description": "Any supported format; one event or a batch of up to 10,000.",
+                    "oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}, "maxItems": 10_000}],
+                },
+                "examples": _EXAMPLES,
+            }
+        },
+    }
+}
 
 
 class IgnoredEvents(ResponseModel):
@@ -42,7 +77,7 @@ class SubscriptionValidation(ResponseModel):
     validationResponse: str = Field(description="Validation code from the request.")  # noqa: N815 - Event Grid's name for it
 
 
-router = APIRouter(prefix="/v1/events", tags=["events"])
+router = APIRouter(prefix="/v1", tags=["events"])
 
 SOURCES = tuple(one.source for one in FORMATS)
 
@@ -133,7 +168,7 @@ Receiver = Annotated[EventReceiver, Depends(_receiver)]
 
 
 @router.post(
-    "",
+    "/events",
     status_code=202,
     response_model=EventsAccepted,
     summary="Post commit events",
@@ -150,7 +185,7 @@ async def post_event(request: Request, receiver: Receiver) -> EventsAccepted | R
 
 
 @router.post(
-    "/{source}",
+    "/events/{source}",
     status_code=202,
     response_model=EventsAccepted,
     summary="Post commit events of one source",
@@ -163,7 +198,7 @@ async def post_event_of(source: Source, request: Request, receiver: Receiver) ->
 
 
 @router.options(
-    "", response_class=Response, summary="CloudEvents webhook validation", responses=failures(422) | _GRANTED
+    "/events", response_class=Response, summary="CloudEvents webhook validation", responses=failures(422) | _GRANTED
 )
 async def ask_to_send(origin: Origin, http: Http) -> Response:
     """Return whether an origin may send events, and its rate limit."""
@@ -171,7 +206,7 @@ async def ask_to_send(origin: Origin, http: Http) -> Response:
 
 
 @router.options(
-    "/{source}",
+    "/events/{source}",
     response_class=Response,
     summary="CloudEvents webhook validation for one source",
     responses=failures(404, 422) | _GRANTED,
@@ -200,3 +235,28 @@ def _grant(origin: str, http: Http) -> Response:
         )
     per_minute = str(int(http.settings.limits.events_per_s * MINUTE_S))
     return Response(headers={"WebHook-Allowed-Origin": origin, "WebHook-Allowed-Rate": per_minute})
+
+
+class RejectedEventView(ResponseModel, alias_generator=read_from(at="at_ms")):
+    """A message that could not be used."""
+
+    at: Time = Field(description="When it was set aside.")
+    source: str = Field(description="Queue that delivered it.")
+    reason: str = Field(description="Why it could not be used.")
+    body: str = Field(description="Beginning of the message.")
+
+
+class RejectedEventList(ResponseModel):
+    """Newest messages that were set aside."""
+
+    rejected: tuple[RejectedEventView, ...] = Field(description="Messages, the newest first.")
+
+
+@router.get("/rejected-events", summary="List rejected events", responses=failures(422))
+async def list_rejected_events(
+    requests: Requests,
+    limit: Annotated[int, Query(ge=1, le=KEPT, description="Maximum number of items to return.")] = 100,
+) -> RejectedEventList:
+    """List the newest messages of event queues that were set aside, with the reason; the newest thousand are kept."""
+    found = await requests.rejected.newest(limit)
+    return RejectedEventList(rejected=tuple(map(RejectedEventView.of, found)))

@@ -1,15 +1,19 @@
-"""Groups of the queue: their actors, jobs and quotas, and which of them promise more than they have."""
+"""Groups of the queue: their actors, jobs and quotas, and the work that waits, by which a scaler sets actors."""
+
+from functools import partial
 
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from decider.api.dependencies import Http, Queue, Tables
+from decider.api.dependencies import Group, Http, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.routes.queue import settings_of
 from decider.api.services import QueueServices, TableServices
+from decider.store.queue.backlog import read_backlog
 from decider.store.queue.occupancy import quota_occupation, quota_share
 from decider.store.queue.queue_admin import limits_among
 from decider.web.base_model import ResponseModel
+from shared.policy.policy import GIB
 from shared.queue.model import JobState, Scope
 from shared.table import TableId
 
@@ -56,10 +60,10 @@ class GroupList(ResponseModel):
     groups: tuple[GroupView, ...] = Field(description="Groups; the queue itself is the first.")
 
 
-router = APIRouter(prefix="/v1/groups", tags=["queue"])
+router = APIRouter(prefix="/v1", tags=["queue"])
 
 
-@router.get("", summary="List groups", response_model=GroupList, responses=failures())
+@router.get("/groups", summary="List groups", response_model=GroupList, responses=failures())
 async def list_groups(tables: Tables, queue: Queue, http: Http) -> Response:
     """List the groups of the queue with their actors, jobs and quotas."""
 
@@ -99,4 +103,36 @@ async def _group(name: str, tables: TableServices, queue: QueueServices) -> Grou
             )
             for table, occupation in used
         ),
+    )
+
+
+class QueueBacklog(ResponseModel):
+    """Predicted work of the queue; 0 exactly if no job that an actor could run waits, and none runs."""
+
+    jobs: int = Field(
+        description="Jobs that wait for an actor or run; paused and delayed ones, and those outside of a work window, "
+        "are left out, and so are jobs of the archives where no other job waits or runs."
+    )
+    running: int = Field(description="Jobs that run.")
+    work_s: int = Field(description="Predicted seconds that all of them take one slot; the value to scale actors by.")
+    job_s: float = Field(description="Predicted seconds of a run without data.")
+    gib_s: float = Field(description="Predicted additional seconds for each GiB.")
+    measured_runs: int = Field(description="Recent runs that this prediction is fitted to; below 5, it is a default.")
+
+
+@router.get("/backlog", summary="Show the backlog", response_model=QueueBacklog, responses=failures(404, 422))
+async def show_backlog(queue: Group, http: Http) -> Response:
+    """Show the predicted seconds of work that wait or run in a group; KEDA's `metrics-api` reads `work_s`."""
+    return await http.expensive_calls.queue_reads.get(f"backlog {queue.executor.name}", partial(_backlog, queue))
+
+
+async def _backlog(queue: QueueServices) -> QueueBacklog:
+    found = await read_backlog(queue.executor, queue.own_tables)
+    return QueueBacklog(
+        jobs=found.jobs,
+        running=found.running,
+        work_s=found.work_s,
+        job_s=round(found.duration.job_s, 3),
+        gib_s=round(found.duration.s_per_byte * GIB, 3),
+        measured_runs=found.duration.runs,
     )

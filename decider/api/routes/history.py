@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
+from decider.api.budget_view import UsageView, usage_view
 from decider.api.dependencies import Http, Operations, Queue
 from decider.api.openapi import failures
 from decider.api.routes.status import amplification
-from decider.api.usage_view import UsageView, usage_view
 from decider.store.fleet_history import KEPT, FleetSample, SampleStep
 from decider.store.stored_values import moment
 from decider.web.base_model import Moment, ResponseModel, Seconds, read_from
-from shared.usage import NOTHING_USED
+from shared.prices import NOTHING_USED
 
 router = APIRouter(prefix="/v1/history", tags=["status"])
 

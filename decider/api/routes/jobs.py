@@ -9,22 +9,21 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import Field
 
+from decider.api.budget_view import UsageView, usage_view
 from decider.api.dependencies import GroupAsked, Http, Operations, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.services import QueueServices
-from decider.api.usage_view import UsageView, usage_view
 from decider.store.queue.run_queries import JobStage
 from decider.store.stored_values import json_object, moment
 from decider.web.base_model import ResponseModel
 from decider.web.errors import not_found
 from shared.partitions import partition_label
 from shared.policy.budgets import AMPLIFICATION_SCOPE
-from shared.prices import Prices
+from shared.prices import Prices, Usage
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
 from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome, Scope
 from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionKey, TableId
-from shared.usage import Usage
 
 
 class JobEvent(ResponseModel):

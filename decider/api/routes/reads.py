@@ -12,7 +12,7 @@ from decider.decide.job_request import read_weight
 from decider.store.registry.table_registry import TableRegistry
 from decider.web.base_model import ResponseModel
 from decider.web.errors import ApiError
-from decider.whatif.scan_reports import parse_reports
+from decider.whatif.recorded_filters import parse_reports
 from shared.errors import InvalidInput
 from shared.table import TableRef
 

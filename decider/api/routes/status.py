@@ -4,15 +4,17 @@ import time
 from collections.abc import Mapping
 from datetime import datetime
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import Field
 
+from decider.api.budget_view import UsageView, usage_view
 from decider.api.dependencies import Http, Operations, Probes, Requests, Tables
 from decider.api.openapi import failures
-from decider.api.usage_view import UsageView, usage_view
+from decider.gateway.authentication import CALLER_ROLE
+from decider.gateway.credentials import MAY_ACT_AS, Role
 from decider.store.stored_values import moment
 from decider.web.base_model import Moment, ResponseModel, read_from
-from shared.usage import Usage
+from shared.prices import Usage
 
 
 class RedisStatus(ResponseModel):
@@ -137,10 +139,10 @@ class DeciderStatus(ResponseModel):
     usage: UsageView = Field(description="What all runs used, and its cost.")
 
 
-router = APIRouter(prefix="/v1/status", tags=["status"])
+router = APIRouter(prefix="/v1", tags=["status"])
 
 
-@router.get("", summary="Show service status", responses=failures())
+@router.get("/status", summary="Show service status", responses=failures())
 async def show_status(
     tables: Tables, requests: Requests, operations: Operations, http: Http, probes: Probes
 ) -> DeciderStatus:
@@ -225,4 +227,23 @@ def savings(funnel: dict[str, int]) -> Savings:
         bytes_rewritten=funnel.get("bytes_replaced", 0),
         amplification=amplification(funnel),
         partitions_pruned_ratio=round(1 - funnel.get("enqueued", 0) / touched, 4) if touched else None,
+    )
+
+
+class CallerView(ResponseModel):
+    """The caller's role."""
+
+    role: str = Field(description="`viewer`, `operator` or `admin`.")
+    may_act_as: tuple[str, ...] = Field(description="Roles whose operations are permitted.")
+    token_required: bool = Field(description="Whether requests need a token.")
+    release: str = Field(description="Release of this decider.")
+
+
+@router.get("/me", summary="Show the caller's role", responses=failures())
+async def show_caller(request: Request, http: Http) -> CallerView:
+    """Show the role of the token; without tokens, clients on the loopback address have the role admin."""
+    required = http.settings.credentials.are_needed
+    role: Role = request.scope.get(CALLER_ROLE, Role.VIEWER) if required else Role.ADMIN
+    return CallerView(
+        role=role, may_act_as=tuple(sorted(MAY_ACT_AS[role])), token_required=required, release=http.settings.release
     )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from fastapi import APIRouter
 from pydantic import Field
 
-from decider.api.budget_view import BudgetView, budget_views
+from decider.api.budget_view import BudgetView, UsageView, budget_views, usage_view
 from decider.api.dependencies import Http, KnownTable, Operations, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.policy_in_force import PolicyInForce, policy_view
@@ -18,7 +18,6 @@ from decider.api.routes.refused_files import RefusedFilesView, refused_files
 from decider.api.routes.status import Amplification, amplification
 from decider.api.routes.tables import CONDITION, TableRefusal, TableView, now_refused
 from decider.api.services import QueueServices, TableServices
-from decider.api.usage_view import UsageView, usage_view
 from decider.decide.calibration import Calibration
 from decider.decide.context import DecisionContext, KnownRefusals
 from decider.decide.decision import Trigger
@@ -33,15 +32,14 @@ from decider.store.registry.table_query import TableCondition
 from decider.store.stored_values import moment
 from decider.store.tables.table_state import TableState
 from decider.web.base_model import Moment, ResponseModel
-from shared.layout.excess import NO_EXCESS, Excess
+from shared.layout.eligibility import NO_EXCESS, Excess
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partition_refusals import TableFingerprint
 from shared.policy.policy import Policy
 from shared.policy.work_windows import QueueWindow
-from shared.prices import Prices, amount_text
+from shared.prices import Prices, Usage, amount_text
 from shared.queue.model import JobKey, Scope, job_id
 from shared.table import PartitionColumn, TableId, TableRef
-from shared.usage import Usage
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 

@@ -2,13 +2,19 @@
 
 Checksums, temporary files, compacted and staged commits share the directory. A multi-part checkpoint cannot be
 written at once, so one with a part missing does not exist.
+
+`<version>.crc` has the number of files of a version and their total size: a check of the rolling state for free.
+
+Not every writer writes one, and it may be wrong, so a difference only starts a check.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from json import loads
 
+from decider.formats.table_format import TableTotals
 from shared.table import MAX_VERSION
 
 LOG_DIRECTORY = "_delta_log"
@@ -78,3 +84,20 @@ def read_listing(names: Iterable[str], *, is_partial: bool = False) -> Listing:
     # Among checkpoints of one version those in fewer parts come first: they cost fewer requests.
     newest_first = sorted(legal, key=lambda point: (-point.version, len(point.parts), point.parts))
     return Listing(tuple(sorted(commits)), tuple(newest_first), is_partial)
+
+
+def checksum_name(version: int) -> str:
+    """Return the name of a checksum file below `_delta_log`."""
+    return f"{version:020d}.crc"
+
+
+def read_checksum(body: bytes) -> TableTotals | None:
+    """Read a checksum file; None for anything that does not hold both numbers."""
+    try:
+        found = loads(body)
+    except (ValueError, RecursionError):
+        return None
+    files, total = (found.get(name) for name in ("numFiles", "tableSizeBytes")) if isinstance(found, dict) else (0, "")
+    if type(files) is not int or type(total) is not int or files < 0 or total < 0:
+        return None
+    return TableTotals(files, total)

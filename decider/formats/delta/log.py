@@ -16,9 +16,8 @@ import structlog
 from decider.formats.delta import checkpoint
 from decider.formats.delta.actions import commit_digest, commit_time_ms, decode_commit
 from decider.formats.delta.checkpoint import CheckpointPart
+from decider.formats.delta.checkpoint_columns import ColumnReplay, suspicious_files
 from decider.formats.delta.checkpoint_limits import DecodedBytes
-from decider.formats.delta.checksum import checksum_name, read_checksum
-from decider.formats.delta.column_replay import ColumnReplay, suspicious_files
 from decider.formats.delta.damage import LogFile, no_log
 from decider.formats.delta.listing import (
     LAST_CHECKPOINT,
@@ -26,8 +25,10 @@ from decider.formats.delta.listing import (
     SIDECAR_DIRECTORY,
     Checkpoint,
     Listing,
+    checksum_name,
     commit_name,
     commit_version,
+    read_checksum,
     read_listing,
 )
 from decider.formats.delta.metadata import check_readable

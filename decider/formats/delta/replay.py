@@ -13,7 +13,7 @@ from decider.formats.delta.damage import LogFile
 from shared.errors import InvalidInput
 from shared.formats.delta import refusal
 from shared.partitions import partition_key, partition_values
-from shared.paths.path_keys import PathKey, path_key
+from shared.paths.data_paths import PathKey, path_key
 from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Snapshot, TableMetadata, TableProtocol
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import structlog
 
-from decider.store.append_only_file import AppendOnlyUpkeep
 from decider.store.queue.occupancy import OldestWaits, SlotOccupancy, occupancy, oldest_waits
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
+from decider.store.redis.redis_health import AppendOnlyUpkeep
 from decider.store.registry.operator_settings import OperatorSettings
 from decider.store.stored_values import milliseconds
 from decider.store.urgent_jobs import UrgentJobs

@@ -2,6 +2,11 @@
 
 The client library's own silent retries are refused: a retry must be a decision, made here, where it is known that
 every transition may be repeated.
+
+A pool of connections to the primary that sentinels name; after a failover, new connections lead to the new one.
+
+The client library's own pool for sentinels raises an error when all of its connections are in use, where callers wait
+for a connection of any other pool.
 """
 
 import asyncio
@@ -10,19 +15,27 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoReply
 from redis.maint_notifications import MaintNotificationsConfig
 
-from decider.store.redis.cancellation import cancellation_kept
+from decider.store.redis.redis_errors import cancellation_kept
 from decider.store.redis.redis_health import RedisSafety
-from decider.store.redis.redis_sentinel import SentinelPool, sentinel_pool
 from shared.errors import InvalidInput, LakewrightError
 from shared.queue import keys
-from shared.queue.client_settings import address_in, parse_sentinel_url, retries_itself
+from shared.queue.client_settings import (
+    SentinelUrl,
+    address_in,
+    parse_sentinel_url,
+    primary_settings,
+    retries_itself,
+    sentinel_settings,
+)
 from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary, ScriptName
@@ -145,3 +158,26 @@ def address(redis: Redis) -> str:
     """Return where a client connects to, without credentials, for messages."""
     pool = redis.connection_pool
     return pool.address if isinstance(pool, SentinelPool) else address_in(pool.connection_kwargs)
+
+
+class SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
+    """Connections to the primary, of which a limited number is open; it closes those to the sentinels, too."""
+
+    address: str
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await super().aclose()
+        await self.sentinel_manager.aclose()
+
+
+def sentinel_pool(url: SentinelUrl, **settings: Any) -> SentinelPool:
+    """Return a pool for the primary; `settings` are arguments of a BlockingConnectionPool."""
+    given: Any = parse_url(url.primary_url)
+    is_encrypted = given.pop("connection_class", None) is SSLConnection
+    to_primary = primary_settings(settings | given, is_encrypted=is_encrypted)
+    to_sentinels = sentinel_settings(to_primary, url)
+    manager = Sentinel(url.sentinels, sentinel_kwargs=to_sentinels)  # type: ignore[no-untyped-call]
+    pool = SentinelPool(url.primary, manager, **to_primary)  # type: ignore[no-untyped-call]
+    pool.address = url.address
+    return pool

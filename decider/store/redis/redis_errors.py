@@ -2,8 +2,15 @@
 
 Callers above the store know our errors only; so the refresh queue, the sweep and the API all survive an unavailable
 Redis.
+
+A task that is cancelled during a call to Redis ends, although the client library may lose the cancellation.
+
+The library sends within `asyncio.wait_for`, which before Python 3.12 returns normally if the awaited call completes at
+the moment of the cancellation (https://github.com/python/cpython/issues/86296). A background task would then run
+forever, and the decider would not stop. A task counts its cancellations, so a lost one is noticed.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -11,7 +18,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
-from decider.store.redis.cancellation import cancellation_kept
 from shared.errors import RetryableError
 from shared.queue.command import NEEDED_RIGHTS, WRONG_TYPE, WrongKey
 
@@ -53,3 +59,18 @@ def translate_redis_errors(call: Callable[P, Awaitable[R]]) -> Callable[P, Corou
             return await call(*args, **kwargs)
 
     return checked
+
+
+@contextmanager
+def cancellation_kept() -> Iterator[None]:
+    """Raise CancelledError if the task was cancelled inside the block, which ended in another way."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    try:
+        yield
+    except Exception as problem:
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError from problem
+        raise
+    if task and task.cancelling() > before:
+        raise asyncio.CancelledError

@@ -15,6 +15,7 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
 from decider.store.tables.table_state import TableState
 from shared.queue import commands, keys
+from shared.queue.decode import text
 from shared.queue.limits import LEDGER_KEPT
 from shared.queue.model import NO_TABLE_STATE, ExpectedTableState, JobRequest, RefusalsChange, StagedState, Timer
 from shared.table import TableId
@@ -109,3 +110,16 @@ async def _stage(queue: AsyncQueueExecutor, update: StateUpdate) -> StagedState:
             pipe.expire(timers, STAGED_TTL_S)
             await pipe.execute()
     return StagedState(name, len(states), len({timer.name for timer in update.timers}))
+
+
+class CounterReader:
+    """The hashes `count` and `count:<table>`; a counter that was never incremented is absent."""
+
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
+        self._queue = queue
+
+    @translate_redis_errors
+    async def read(self, table: TableId | None = None) -> Mapping[str, int]:
+        """Return the counters of one table, or of all."""
+        raw = await self._queue.redis.hgetall(keys.counters(self._queue.name, table))
+        return {text(name): int(value) for name, value in raw.items()}

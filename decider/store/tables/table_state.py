@@ -11,17 +11,16 @@ from typing import Any
 
 from decider.decide.calibration import Calibration
 from decider.decide.decision import TableSignals
-from decider.state.commit_counts import NO_COMMITS, CommitCounts
-from decider.state.commit_pace import UNKNOWN_PACE, CommitPace
+from decider.state.commit_pace import NO_COMMITS, UNKNOWN_PACE, CommitCounts, CommitPace, IngestedDays
 from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
-from decider.state.ingested_bytes import IngestedDays
 from decider.state.level_fit import NOT_FITTED, LevelFit
 from decider.state.refused_partitions import NO_REFUSALS, RefusedPartitions
 from decider.state.table_summary import NOTHING_COUNTED, TableSummary
 from decider.state.target_fit import NO_TARGET, TargetFit
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
+from decider.store.redis.watched_transaction import watched_transaction
 from decider.store.stored_values import milliseconds
 from decider.store.tables.read_counts import weekly_reads
 from shared.layout.cells.counts import CellFiles
@@ -277,3 +276,21 @@ def _states(wanted: Sequence[PartitionKey], found: Sequence[bytes | str | None])
 def _calibration(sums: _Hash, reads: _Hash, clock: tuple[int, int]) -> Calibration:
     known = {text(name): int(value) for name, value in sums.items()}
     return Calibration.of(known, weekly_reads(reads, milliseconds(clock)) if reads else 0)
+
+
+@translate_redis_errors
+async def replace_field(
+    queue: AsyncQueueExecutor, table: TableId, name: str, *, before: str, after: str
+) -> tuple[bool, str]:
+    """Replace a field if it is `before`; return whether it was, and its value now, empty without a state."""
+    key = keys.table_state(queue.name, table)
+
+    async def replace(pipe: Any) -> tuple[bool, str]:
+        found = text(await pipe.hget(key, name) or b"")
+        if found != before or not await pipe.exists(key):
+            return False, found
+        pipe.multi()
+        pipe.hset(key, name, after)
+        return True, after
+
+    return await watched_transaction(queue.redis, (key,), replace)

@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from services.cli.cli_context import CliContext, setting_of
+from services.cli.cli_context import CliContext, name_values, setting_of
 from services.cli.client import CallFailed, segment
 from services.cli.job_progress import follow, show_ended
 from services.cli.locations import is_location
-from services.cli.name_values import name_values
 from services.cli.render import Output, compactness, counted, size
 
 OUTCOMES = {
@@ -155,3 +154,17 @@ def _show_plan(out: Output, plans: list[dict[str, Any]]) -> None:
         f"In {counted(len(plans), 'partition')}: {counted(before, 'file')} would become {after:,}; then: "
         f"{compactness(after, needed)}."
     )
+
+
+def sort(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of a registered table with sort-by or zorder-by.")],
+    partition: Annotated[
+        list[str] | None, typer.Option(help="Only this partition, such as dt=2026-01-01; may be repeated.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")] = False,  # noqa: FBT002
+    priority: Annotated[str, typer.Option(help="urgent, high, normal or low.")] = PRIORITY,
+) -> None:
+    """Sort files whose ranges overlap more than `max-depth` allows."""
+    body = {"partitions": partition or [], "actions": ["sort"], "priority": priority, "dry_run": dry_run}
+    by_name(setting_of(context), table, body)

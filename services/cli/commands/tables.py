@@ -7,12 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from services.cli import tables_view
-from services.cli.cli_context import print_answer, setting_of, show_message
+from services.cli.cli_context import name_values, print_answer, setting_of, show_message
 from services.cli.client import ApiClient, CallFailed, segment
 from services.cli.job_progress import failing_jobs, failure_text
 from services.cli.lazy_group import lazy_group
 from services.cli.locations import absolute
-from services.cli.name_values import name_values
 from services.cli.render import at
 
 HISTORY = "services.cli.commands.history"

@@ -15,11 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from services.cli.cli_context import CliContext, setting_of
+from services.cli.cli_context import CliContext, name_values, setting_of
 from services.cli.client import CallFailed, segment
 from services.cli.decider_parts import decider_parts, local_formats
 from services.cli.locations import is_location, location_of
-from services.cli.name_values import name_values
 from services.cli.render import Output, counted, mean, size, time_span
 from services.cli.visible_console import VisibleConsole
 from services.visible_text import visible

@@ -120,7 +120,7 @@ def _snapshot(location: str) -> Snapshot:
 def own_engine(report: Callable[[str], None]) -> AbstractContextManager[EngineSet]:
     """Open the engines of this process; raises CallFailed where Spark is not installed."""
     try:
-        from services.cli.local.engine import alone_engine  # noqa: PLC0415 - Spark is optional and takes a second
+        from services.cli.local.run import alone_engine  # noqa: PLC0415 - Spark is optional and takes a second
     except ImportError as missing:
         raise CallFailed(
             f"rewriting a table needs Spark ({missing.name} is missing): pip install 'lakewright[standalone]'"

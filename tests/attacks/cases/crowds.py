@@ -5,8 +5,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.attacks.attack import Attack, AttackWorld, Limit
-from tests.attacks.beside import beside
+from tests.attacks.attack import Attack, AttackWorld, Limit, beside
 from tests.attacks.hostile import HONEST, TOKENS
 from tests.support.delta_tables import HandTable
 from tests.support.time_limits import scaled

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import httpx
 import redis
 
-from tests.attacks.attack import Attack, AttackWorld, Limit
-from tests.attacks.beside import alive
+from tests.attacks.attack import Attack, AttackWorld, Limit, alive
 from tests.support.live_decider import WrittenTable
 from tests.support.time_limits import scaled
 from tests.support.waiting import comes_true

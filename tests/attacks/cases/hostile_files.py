@@ -4,8 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.attacks.attack import Attack, AttackWorld, Limit
-from tests.attacks.beside import alive
+from tests.attacks.attack import Attack, AttackWorld, Limit, alive
 from tests.support.live_decider import WrittenTable
 from tests.support.waiting import comes_true
 

@@ -4,8 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.attacks.attack import Attack, AttackWorld, Limit
-from tests.attacks.beside import alive
+from tests.attacks.attack import Attack, AttackWorld, Limit, alive
 from tests.chaos.network import Network, Weather
 from tests.support.live_decider import WrittenTable
 

@@ -21,7 +21,7 @@ from rich.table import Table
 from tests.bench.cells.picture import draw
 from tests.bench.cells.playing import TARGET_ROWS, Case, Played, play
 from tests.bench.cells.policies import RULES, SEARCHED
-from tests.bench.limits import Limit, exit_code
+from tests.bench.machine import Limit, exit_code
 
 CASES = (
     Case("uniform"),

@@ -16,8 +16,7 @@ from actor.formats.delta.engine import DeltaEngine
 from tests.bench.cells.picture import draw
 from tests.bench.clustering.playing import AutoCompaction, Cells, Optimize, Played, Rule, Stream, play
 from tests.bench.cpu_parts import PARTS
-from tests.bench.limits import Limit, exit_code
-from tests.bench.machine import keep, machine
+from tests.bench.machine import Limit, exit_code, keep, machine
 from tests.bench.spark import started_spark
 
 COLUMNS = (

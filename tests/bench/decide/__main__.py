@@ -12,13 +12,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.bench.decide.folding import folding
+from tests.bench.decide.folding import folding, memory
 from tests.bench.decide.house import house
 from tests.bench.decide.iceberg import iceberg
 from tests.bench.decide.latency import Load, latency, phases
-from tests.bench.decide.memory import memory
-from tests.bench.limits import Limit, exit_code
-from tests.bench.machine import machine
+from tests.bench.machine import Limit, exit_code, machine
 
 CORE_S = "commits_per_s_per_core"
 

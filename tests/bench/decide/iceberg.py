@@ -20,9 +20,9 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
 from shared.queue import keys
+from tests.bench.decide.folding import DAYS_PER_TABLE, days_of_a_year
 from tests.bench.decide.house import QUEUE, House, house
 from tests.bench.decide.logs import DAYS, FILES_PER_COMMIT
-from tests.bench.decide.memory import DAYS_PER_TABLE, days_of_a_year
 from tests.support.iceberg_rest_lake import RestLake, rest_lake
 
 TABLES = 8

@@ -3,34 +3,49 @@
 Redis itself tells when a table's cursor has moved (keyspace notifications), and it moves in the same script that
 writes partitions, jobs and ledger. Two deciders, each with a Redis of its own, take turns: one knows 100 tables and the
 other 100,000, so that whatever else the machine does meanwhile weighs on both.
+
+A decider that notes what the time from an event to its decision is spent on; its code runs unchanged inside.
+
+Times are wall clock and include waiting for the event loop. SIGUSR1 has it write the sums since the last one as JSON.
 """
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import redis
+from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 
+from decider.api.routes.events import EventReceiver
+from decider.events.refresh_queue import RefreshQueue
+from decider.storage.reading_threads import ReadingThreads
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from decider.store.registry.table_registry import TableRegistry
 from decider.store.tables.ingest import StateUpdate, ingest
 from decider.store.tables.table_state import TableState
+from decider.tracking.refresh import TableRefresher
+from services.decider.__main__ import main
 from shared.layout.partition_stats import file_stats
 from shared.policy.policy import MIB, Policy
 from shared.queue import keys
 from shared.table import PartitionColumn, TableId, TableMetadata, TableProtocol, TableRef
 from tests.bench.decide.house import QUEUE, House, house
 from tests.bench.decide.logs import WrittenLog
-from tests.bench.decide.timed import PHASES_FILE
 from tests.support.stack import ROOT
 from tests.support.waiting import until
 
@@ -149,7 +164,7 @@ def phases(folder: Path, load: Load, *, seed: int) -> dict[str, Any]:
     """Measure what the time from an event to its decision is spent on: means in ms, of one window with few tables."""
     written = folder / "phases.json"
     settings: dict[str, Any] = {PHASES_FILE: str(written)}
-    with house(folder / "house-timed", module="tests.bench.decide.timed", **settings) as home:
+    with house(folder / "house-timed", module="tests.bench.decide.latency", **settings) as home:
         side = _side(home, folder / "tables-timed", load.few, seed)
         side.window(per_s=load.per_s, seconds=min(2.0, load.seconds), seed=seed)  # Imports, connections, scripts.
         _spent(home, written)
@@ -228,3 +243,67 @@ async def _fill(home: House, folder: Path, tables: int) -> None:
     for start in range(0, tables, AT_ONCE):
         await asyncio.gather(*map(add, range(start, min(start + AT_ONCE, tables))))
     await client.aclose()
+
+
+PHASES_FILE = "BENCH_PHASES_FILE"
+
+_spent_of: Counter[str] = Counter()
+_is_refresh: ContextVar[bool] = ContextVar("is_refresh", default=False)
+_queued: dict[str, float] = {}
+
+
+def _timed(owner: type, name: str, phase: str, *, only_in_refresh: bool = True) -> None:
+    """Add the time of a coroutine method to a phase."""
+    real: Callable[..., Any] = getattr(owner, name)
+
+    @wraps(real)
+    async def timed(*args: Any, **kwargs: Any) -> Any:
+        if only_in_refresh and not _is_refresh.get():
+            return await real(*args, **kwargs)
+        began = time.perf_counter()
+        try:
+            return await real(*args, **kwargs)
+        finally:
+            _spent_of[phase] += time.perf_counter() - began
+
+    setattr(owner, name, timed)
+
+
+def _note_queue() -> None:
+    """Note when a table is queued and when its refresh begins."""
+    put, refresh = RefreshQueue.put, TableRefresher.refresh
+
+    async def noting_put(self: Any, table: Any, version: int | None) -> None:
+        _queued.setdefault(table.id, time.perf_counter())
+        await put(self, table, version)
+
+    async def noting_refresh(self: Any, table: Any, version: int | None) -> None:
+        began = time.perf_counter()
+        _spent_of["waiting"] += began - _queued.pop(table.id, began)
+        token = _is_refresh.set(True)
+        try:
+            await refresh(self, table, version)
+        finally:
+            _is_refresh.reset(token)
+            _spent_of["refreshing"] += time.perf_counter() - began
+            _spent_of["refreshes"] += 1
+
+    RefreshQueue.put = noting_put  # type: ignore[method-assign]
+    TableRefresher.refresh = noting_refresh  # type: ignore[method-assign]
+
+
+def _write(*_: object) -> None:
+    place = Path(os.environ[PHASES_FILE])
+    place.with_suffix(".tmp").write_text(json.dumps(_spent_of))
+    place.with_suffix(".tmp").rename(place)
+    _spent_of.clear()
+
+
+if __name__ == "__main__":
+    _timed(EventReceiver, "accept", "accepting", only_in_refresh=False)
+    _timed(ReadingThreads, "run", "reading")
+    _timed(Redis, "execute_command", "redis")
+    _timed(Pipeline, "execute", "redis")
+    _note_queue()
+    signal.signal(signal.SIGUSR1, _write)
+    main()

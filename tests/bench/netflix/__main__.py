@@ -69,7 +69,7 @@ def main() -> None:
         print(f"\n{table(rows)}", flush=True)
     measured: list[Figure] = []
     if not asked.without_spark:
-        from tests.bench.netflix.measured import measure
+        from tests.bench.netflix.figures import measure
 
         measured = measure(asked.commits, asked.seed)
         print(f"\n{table(measured)}")

@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 from types import ModuleType
 
-from tests.bench.limits import exit_code
-from tests.bench.machine import keep, machine
+from tests.bench.machine import exit_code, keep, machine
 from tests.bench.rivals import fabric_200
 from tests.bench.rivals.page import where_of, write_section
 

@@ -23,10 +23,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.conflicts import FAILURES
-from tests.bench.limits import Limit
-from tests.bench.machine import tree_cpu_s
-from tests.bench.rivals.page import markdown
-from tests.bench.rivals.result import Result
+from tests.bench.machine import Limit, tree_cpu_s
+from tests.bench.rivals.page import Result, markdown
 from tests.bench.spark import started_spark
 from tests.bench.writers.rows import is_conflict
 from tests.support import line_chart

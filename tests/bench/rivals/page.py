@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.bench.machine import Limit
 
 PICTURES = "pictures"
 
@@ -37,3 +40,14 @@ def where_of(began: Mapping[str, Any]) -> str:
 def markdown(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table."""
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in (head, ["---"] * len(head), *rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`table` in Markdown, `picture` as SVG, `setting`: sizes and versions, as a sentence for people."""
+
+    table: str
+    picture: str
+    setting: str
+    goals: Sequence[Limit]
+    figures: dict[str, Any]

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from tests.bench.limits import exit_code
+from tests.bench.machine import exit_code
 from tests.bench.rivals.fabric_200 import OURS, ROWS, UPDATED, Merges, Played, goals
 
 

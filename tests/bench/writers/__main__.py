@@ -19,8 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tests.bench.limits import exit_code
-from tests.bench.machine import keep, machine
+from tests.bench.machine import exit_code, keep, machine
 from tests.bench.spark import started_spark
 from tests.bench.writers.playing import GROUPS, OURS, THEIRS, WITHOUT, Played, limits, play, rewrite
 from tests.bench.writers.rows import Rows, Writer, change, digest, new_rows

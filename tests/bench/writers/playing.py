@@ -19,7 +19,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin, DataFile
-from tests.bench.limits import Limit
+from tests.bench.machine import Limit
 from tests.bench.writers.rows import Rows, Writer, differences, is_conflict
 from tests.bench.writers.tables import Table
 from tests.support.steering import Steering

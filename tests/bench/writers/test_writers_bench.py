@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from tests.bench.limits import exit_code
+from tests.bench.machine import exit_code
 from tests.bench.writers.playing import OURS, THEIRS, Played, limits
 from tests.bench.writers.rows import change, differences, digest
 

@@ -7,7 +7,7 @@ import pytest
 from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import TableReader
 from shared.errors import InvalidInput, LakewrightError
-from shared.paths.path_keys import PathKey, path_key
+from shared.paths.data_paths import PathKey, path_key
 from shared.table import DataFile, Snapshot
 from tests.contract.formats.worlds import access
 

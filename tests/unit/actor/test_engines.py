@@ -2,9 +2,16 @@
 
 import pytest
 
-from actor.engines import EngineSet
-from actor.ports import EngineDeath
+from actor.engines import RUNNABLE_KINDS, EngineSet
+from actor.formats.delta.engine import DeltaEngine
+from actor.formats.iceberg.engine import IcebergEngine
+from actor.ports import EngineDeath, TableEngine
+from decider.decide.actions import ACTIONS
+from decider.state.format_limits import limit
 from shared.errors import InvalidInput, RetryableError
+from shared.formats.registry import support_of
+from shared.jobs.payload import REWRITE_MANIFESTS
+from shared.policy.policy import Policy
 from tests.support.memory_engine import MemoryEngine
 
 
@@ -56,3 +63,24 @@ def test_engines_die_together_and_one_that_cannot_be_ended_has_no_cause() -> Non
     assert both.bury() == EngineDeath("killed")
     other.death = None
     assert both.bury() is None
+
+
+pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
+
+
+@pytest.mark.parametrize("engine", [DeltaEngine, IcebergEngine])
+def test_the_decider_plans_exactly_the_kinds_on_whole_tables_that_the_engine_runs(engine: type[TableEngine]) -> None:
+    support = support_of(engine.format)
+    policy, _ = limit(Policy(), support, {})
+    never = () if support.has_manifests else (REWRITE_MANIFESTS,)
+    planned = [kind for kind in ACTIONS.table_kinds if policy.runs(kind) and kind not in never]
+    assert sorted(planned) == sorted(engine.table_kinds)
+    assert {kind for kind in ACTIONS.partition_kinds if policy.runs(kind)} <= {*RUNNABLE_KINDS}
+
+
+@pytest.mark.parametrize("engine", [DeltaEngine, IcebergEngine])
+def test_an_owner_reads_what_to_do_instead_of_each_kind_that_is_not_run(engine: type[TableEngine]) -> None:
+    support = support_of(engine.format)
+    policy, _ = limit(Policy(), support, {})
+    assert {kind for kind in ACTIONS.table_kinds if not policy.runs(kind)} == {*support.instead}
+    assert support.title

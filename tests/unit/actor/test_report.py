@@ -15,9 +15,9 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
 from shared.policy.properties import policy_digest
+from shared.prices import NOTHING_USED, Usage
 from shared.queue.lua_library import ScriptName
 from shared.table import DataFile, PartitionKey
-from shared.usage import NOTHING_USED, Usage
 from tests.support.worker_world import PAYLOAD, World, finish_args
 
 MEMORY_PAYLOAD = JobPayload("memory://t", "t", Policy(), "eligible", PredictedCost(2, 1, 200, 1, 200))

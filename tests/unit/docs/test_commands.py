@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from services.cli.__main__ import app
-from tests.support.decider_app import openapi_document
+from tests.support.live_decider import openapi_document
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))

@@ -11,7 +11,7 @@ from decider.events.table_hint import IgnoredReason
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
-from services.cli.commands.queue_settings import rows
+from services.cli.commands.queue import rows
 from shared.formats.delta import SAFE_FEATURES
 from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason, evaluate_layout

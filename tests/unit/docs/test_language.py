@@ -17,8 +17,7 @@ import pytest
 import typer
 
 from decider.api.budget_view import BudgetView
-from decider.api.group_health import GroupHealth
-from decider.api.metrics import Metrics, MetricsSnapshot
+from decider.api.metrics import GroupHealth, Metrics, MetricsSnapshot
 from decider.background.runner import TaskHealth
 from decider.background.tables_file_sync import TablesFileStatus
 from decider.optimize.on_demand import RequestIgnored
@@ -32,7 +31,7 @@ from shared.policy.property_table import PROPERTIES
 from shared.policy.refused_properties import REFUSED
 from shared.prices import Prices
 from shared.queue.settings import SETTINGS
-from tests.support.decider_app import openapi_document
+from tests.support.live_decider import openapi_document
 from tests.support.source_nodes import Nodes, nodes_in, nodes_of
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.policy.policy import GIB
-from shared.prices import PRESETS, Prices, amount_text, parse_prices
-from shared.usage import Usage
+from shared.prices import PRESETS, Prices, Usage, amount_text, parse_prices
 
 counts = st.integers(0, 2**50)
 usages = st.builds(Usage, counts, counts, counts, counts, counts)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from decider.decide.decision import TableSignals
-from decider.state.commit_counts import CommitCounts
-from decider.state.commit_pace import CommitPace
+from decider.state.commit_pace import CommitCounts, CommitPace
 from decider.state.contention import ActivityWindow, WriteContention
 from decider.state.level_fit import AppendedFiles, AppendedSizes, LevelFit
 from decider.state.table_summary import TableSummary

@@ -1,5 +1,6 @@
 """The choice of a Java: who is asked in which order, what fits, and what the shim of the bundled one does."""
 
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from actor.jvm import java as java_module
 from actor.jvm.java import PARALLEL_COLLECTOR, JavaSearch, JavaSource, bundled_java, collector_options, find_java
+from actor.jvm.trust_store import certificates, java_key_store
 from shared.errors import InvalidInput
 from tests.support.fake_programs import fake_java
 
@@ -119,3 +121,21 @@ def test_a_collector_that_the_environment_chooses_is_left_to_it(variable: str) -
     assert collector_options({}) == PARALLEL_COLLECTOR
     assert collector_options({variable: "-Xmx1g -Dname=-XX:UseNothing"}) == PARALLEL_COLLECTOR
     assert collector_options({variable: "-Xmx1g -XX:+UseZGC"}) == ()
+
+
+def test_equal_certificates_give_equal_bytes() -> None:
+    assert java_key_store([b"one", b"two"]) == java_key_store([b"one", b"two"])
+    assert java_key_store([b"one", b"two"]) != java_key_store([b"one", b"three"])
+
+
+def test_a_certificate_that_stands_twice_is_trusted_once(tmp_path: Path) -> None:
+    pem = ssl.DER_cert_to_PEM_cert(b"certificate")
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_text(f"# a comment\n{pem}\n{pem}")
+    assert certificates(bundle) == (b"certificate",)
+
+
+def test_a_bundle_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"absent\.pem") as caught:
+        certificates(tmp_path / "absent.pem")
+    assert caught.value.field == "SSL_CERT_FILE"

@@ -10,8 +10,8 @@ from decider.gateway.credentials import Role
 from decider.gateway.roles import needed
 from decider.requests.table_request import RequestPreview, TableRequest
 from decider.web.base_model import RequestModel, ResponseModel
-from tests.support.decider_app import openapi_document
 from tests.support.example_answers import VALUES, example_of
+from tests.support.live_decider import openapi_document
 from tests.tools.page_api import FILE, page_api
 
 DOCUMENT: dict[str, Any] = openapi_document()

@@ -26,7 +26,7 @@ from decider.gateway.rate_limit import BURST_S
 from decider.gateway.roles import OPEN, ROLES, _fits, needed
 from services.decider.settings import decider_settings
 from shared.errors import InvalidInput
-from tests.support.decider_app import decider_app
+from tests.support.live_decider import decider_app
 from tests.support.time_limits import scaled
 from tests.support.webhook_signing import signed_headers
 

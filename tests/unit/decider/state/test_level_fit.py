@@ -1,4 +1,4 @@
-"""What is learned of appended sizes and of the pace of commits, and when levels are fitted by it."""
+"""Figures of a table's commits: appended sizes and the levels fitted to them, their pace, number and bytes."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -6,7 +6,18 @@ from fractions import Fraction
 import pytest
 
 from decider.state.batch_files import RecentFiles
-from decider.state.commit_pace import GAPS_NEEDED, UNKNOWN_PACE, CommitPace
+from decider.state.commit_pace import (
+    DAY_MS,
+    GAPS_NEEDED,
+    MAX_PARTITIONS,
+    NO_COMMITS,
+    UNKNOWN_PACE,
+    CommitCounts,
+    CommitPace,
+    IngestedDays,
+    ingested_after,
+    ingested_per_day,
+)
 from decider.state.level_fit import (
     EVERY_MS,
     MIN_COMMITS,
@@ -21,9 +32,11 @@ from decider.state.level_fit import (
     predicted_saving,
     rewriting_over_least,
 )
+from shared.policy.budgets import AMPLIFICATION_DAYS
 from shared.policy.policy import MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId
 from tests.bench.offline_optimum import equal_files
+from tests.support.memory_log import commit as counted_commit
 
 POLICY = Policy(target_bytes=512 * MIB)
 NOW_MS = 1_000 * EVERY_MS
@@ -197,3 +210,89 @@ def test_the_files_that_were_named_longest_ago_are_forgotten_first() -> None:
     recent.update(ONE, [(("a", None), True), (("b", None), True)])
     recent.update(ONE, [(("a", None), False), (("c", None), True)])
     assert [recent.is_live(ONE, (name, None)) for name in "abc"] == [False, None, True]
+
+
+A, B = PartitionKey('{"p":"a"}'), PartitionKey('{"p":"b"}')
+COUNTING = Policy(compact_every_commits=2)
+
+
+def test_each_commit_that_changes_data_counts_in_each_partition_that_it_touches() -> None:
+    counts = NO_COMMITS.after_commit(counted_commit(), [A, B], COUNTING).after_commit(counted_commit(), [A], COUNTING)
+    counts = counts.after_commit(counted_commit(data_change=False), [A, B], COUNTING)
+    assert (counts.of(A), counts.of(B), counts.of(PartitionKey("{}"))) == (2, 1, 0)
+
+
+def test_nothing_is_kept_where_no_property_needs_it() -> None:
+    assert CommitCounts({A: 5}).after_commit(counted_commit(), [A], Policy()) is NO_COMMITS
+    assert NO_COMMITS.after_commit(counted_commit(), [A], Policy(full_every_commits=9)).of(A) == 1
+
+
+def test_beyond_the_bound_the_partitions_changed_last_are_kept() -> None:
+    counts = CommitCounts({PartitionKey(f"{number}"): 1 for number in range(MAX_PARTITIONS)})
+    counts = counts.after_commit(counted_commit(), [PartitionKey("0"), A], COUNTING)
+    assert len(counts.counts) == MAX_PARTITIONS
+    assert (counts.of(PartitionKey("0")), counts.of(A), counts.of(PartitionKey("1"))) == (2, 1, 0)
+
+
+TODAY = 20_000
+TODAY_MS = TODAY * DAY_MS + 7
+
+
+def sized_commit(*sizes_bytes: int, at_ms: int = TODAY_MS) -> Commit:
+    added = tuple(DataFile(str(size), size, PartitionKey("{}")) for size in sizes_bytes)
+    return Commit(1, at_ms, "WRITE", added)
+
+
+def test_commits_of_a_day_are_added_up() -> None:
+    days = ingested_after((), sized_commit(3, 4), TODAY_MS)
+    assert ingested_after(days, sized_commit(5), TODAY_MS) == ((TODAY, 12),)
+    assert ingested_after(days, sized_commit(5, at_ms=TODAY_MS - DAY_MS), TODAY_MS) == ((TODAY - 1, 5), (TODAY, 7))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        replace(sized_commit(5), data_change=False),
+        replace(sized_commit(5), origin=CommitOrigin("j", 1)),
+        sized_commit(),
+    ],
+    ids=["a rewrite", "rows that we removed", "no file"],
+)
+def test_only_what_writers_add_counts(made: Commit) -> None:
+    assert ingested_after(((TODAY, 1),), made, TODAY_MS) == ((TODAY, 1),)
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "day"),
+    [(TODAY_MS - DAY_MS, TODAY - 1), (TODAY_MS + 900 * DAY_MS, TODAY), (0, TODAY)],
+    ids=["earlier", "a clock that is ahead", "not known"],
+)
+def test_a_day_is_the_commits_and_never_later_than_the_deciders(at_ms: int, day: int) -> None:
+    assert ingested_after((), sized_commit(5, at_ms=at_ms), TODAY_MS) == ((day, 5),)
+
+
+def test_days_are_kept_for_as_long_as_they_count() -> None:
+    oldest = TODAY - AMPLIFICATION_DAYS + 1
+    days: IngestedDays = ((oldest - 1, 1), (oldest, 2))
+    assert ingested_after(days, sized_commit(5), TODAY_MS) == ((oldest, 2), (TODAY, 5))
+    late = sized_commit(5, at_ms=(oldest - 1) * DAY_MS)
+    assert ingested_after((), late, TODAY_MS) == ()
+
+
+def test_a_clock_that_is_set_back_keeps_the_newest_days() -> None:
+    days: IngestedDays = ((TODAY + 1, 1),)
+    assert ingested_after(days, sized_commit(5), TODAY_MS) == ((TODAY, 5), (TODAY + 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("days", "mean"),
+    [
+        ((), 0),
+        (((TODAY, 9),), 0),
+        (((TODAY - 1, 8), (TODAY, 9)), 8),
+        (((TODAY - 4, 6), (TODAY - 1, 2), (TODAY, 9)), 2),
+        (((TODAY - AMPLIFICATION_DAYS, 900), (TODAY - 2, 6)), 3),
+    ],
+)
+def test_the_mean_per_day_is_of_whole_days(days: IngestedDays, mean: int) -> None:
+    assert ingested_per_day(days, TODAY_MS) == mean

@@ -6,8 +6,7 @@ from fractions import Fraction
 import pytest
 
 from decider.state.contention import MAX_PARTITIONS, NO_CONTENTION, WINDOW_MS, ActivityWindow, WriteContention
-from decider.state.layout_history import layout_history
-from decider.state.table_summary import SummaryChange, TableSummary
+from decider.state.table_summary import SummaryChange, TableSummary, layout_history
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, stats_of_sizes
 from shared.policy.policy import Policy
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, RemovedFile

@@ -7,7 +7,7 @@ import pytest
 
 from decider.decide.calibration import WEEK_HOURS
 from decider.decide.job_request import UNREPORTED_READS
-from decider.state.ingested_bytes import DAY_MS
+from decider.state.commit_pace import DAY_MS
 from decider.state.table_summary import NOTHING_COUNTED
 from decider.state.target_fit import (
     ASSUMED_READS,

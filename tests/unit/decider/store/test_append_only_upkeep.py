@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from redis.asyncio import Redis
 
-from decider.store.append_only_file import RETRY_AFTER_PASSES, AppendOnlyUpkeep
+from decider.store.redis.redis_health import RETRY_AFTER_PASSES, AppendOnlyUpkeep
 
 
 class Server:

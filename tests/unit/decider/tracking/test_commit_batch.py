@@ -7,7 +7,7 @@ import pytest
 
 from decider.decide.calibration import UNCALIBRATED
 from decider.decide.decision import TableSignals
-from decider.state.commit_counts import NO_COMMITS
+from decider.state.commit_pace import NO_COMMITS
 from decider.state.contention import NO_CONTENTION
 from decider.state.fold import fold
 from decider.store.tables.table_state import PartitionStates

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.whatif.baselines import PEERS
-from decider.whatif.optimize_baseline import optimize_after_each_commit
+from decider.whatif.baselines import PEERS, optimize_after_each_commit
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
 from decider.whatif.sort_advice import KeyedFiles
 from decider.whatif.spread_rows import ROWS, describe_key, spread_rows

@@ -163,3 +163,23 @@ def test_set_takes_a_property_with_and_without_its_prefix(given: str) -> None:
     result = CliRunner().invoke(app, ["tables", "add", "s3://lake/orders", "--set", given], obj=setting)
     assert result.exit_code == 0, result.output
     assert asked[0]["properties"] == {"lakewright.fan-in": "4"}
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        ("agin=60s", "strict-bands, strict-in-row, aging, max-attempts, backoff-base, backoff-cap, half-open"),
+        ("aging", "expected name=value"),
+        ("aging=60", "expected a time with its unit"),
+        ("aging=2d", "aging: expected 0s to 1d, found '2d'"),
+        ("aging=0.0001s", "expected a time with its unit"),
+        ("max-attempts=0", "max-attempts: expected a whole number from 1 to 100, found '0'"),
+        ("slots=4", "'slots' is set by the decider"),
+    ],
+)
+def test_a_wrong_use_is_refused_before_anything_is_sent(pair: str, words: str) -> None:
+    transport = httpx.MockTransport(lambda _: pytest.fail("nothing may be sent"))
+    setting = CliContext("http://decider", False, transport)
+    result = CliRunner().invoke(app, ["queue", "set", pair], obj=setting, env={"COLUMNS": "300"})
+    assert result.exit_code == 2
+    assert words in result.output

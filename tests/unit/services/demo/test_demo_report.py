@@ -12,9 +12,8 @@ import pytest
 from services.demo import __main__ as demo
 from services.demo.commit_log import CommitLogSums
 from services.demo.demo_run import DemoRun, end_process
-from services.demo.report import figures
+from services.demo.report import DemoSnapshot, figures
 from services.demo.row_checksum import Fingerprint
-from services.demo.view import DemoSnapshot
 from shared.policy.policy import Policy
 from tests.support.time_limits import scaled
 

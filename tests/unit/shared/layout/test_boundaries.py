@@ -17,12 +17,12 @@ from shared.layout.eligibility import (
 )
 from shared.layout.file_selection import (
     GENERATED_TAG,
+    cover,
     generated_ms,
     has_window_ended,
     tagged_window_start_ms,
     window_start_ms,
 )
-from shared.layout.packing import cover
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG, file_stats, stats_of_sizes
 from shared.layout.planner import RewriteMode, plan, plan_full, plan_idle_compaction
 from shared.policy.levels import FULL, build_size_levels

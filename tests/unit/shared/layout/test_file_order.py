@@ -6,9 +6,8 @@ from fractions import Fraction
 import pytest
 
 from shared.layout.eligibility import Reason
-from shared.layout.file_order import GENERATED_UNTIL_TAG, in_order, time_span_ms, time_tags
+from shared.layout.file_order import EXACT_FILES, GENERATED_UNTIL_TAG, break_row, in_order, time_span_ms, time_tags
 from shared.layout.file_selection import GENERATED_TAG
-from shared.layout.line_breaking import EXACT_FILES, break_row
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG
 from shared.layout.planner import plan, plan_full, plan_idle_compaction
 from shared.policy.levels import build_size_levels

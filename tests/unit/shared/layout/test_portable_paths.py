@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.state.fold import fold
-from shared.layout.eligibility import Reason, delete_step, evaluate_layout, is_purgeable
-from shared.layout.excess import NO_EXCESS, Excess
+from shared.layout.eligibility import NO_EXCESS, Excess, Reason, delete_step, evaluate_layout, is_purgeable
 from shared.layout.manifest_files import ManifestFiles, ManifestReason, manifests_need
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.layout.planner import RewriteMode, plan, plan_full

@@ -16,8 +16,7 @@ from shared.policy.budgets import (
     parse_budgets,
 )
 from shared.policy.parsers import budgets
-from shared.prices import PRESETS, Prices
-from shared.usage import Usage
+from shared.prices import PRESETS, Prices, Usage
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from actor.formats.delta.cluster_job import StatementJob
+from actor.formats.delta.clustered_table import clustering_columns
 from actor.formats.delta.columns import Column
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footers import Storage
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import Proof, Reading, Rewritten
@@ -21,7 +23,7 @@ from shared.policy.policy import MIB, ClusterMode, Policy
 from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeFooters, FakeScala, FakeSession, FakeSessions, FakeTable
-from tests.support.fake_delta_table import METADATA, add, remove
+from tests.support.fake_delta_table import METADATA, FakeChecksum, add, remove
 from tests.support.local_vacuum import Control
 
 CLUSTERED = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}
@@ -318,3 +320,36 @@ def test_a_disk_without_room_for_the_outputs_and_the_actors_reserve_is_not_writt
         with pytest.raises(RetryableError, match="nothing was written"):
             world.run()
     assert world.has_run is is_run
+
+
+SCALA = cast("DeltaScala", SimpleNamespace(to_json=json.dumps))
+OTHER = {"domain": "delta.rowTracking", "configuration": "{}"}
+
+
+def domain(*columns: str, **more: Any) -> dict[str, Any]:
+    text = json.dumps({"clusteringColumns": [[column] for column in columns]})
+    return {"domain": "delta.clustering", "configuration": text, **more}
+
+
+def columns(in_checksum: list[dict[str, Any]] | None, in_state: list[dict[str, Any]] | None = None) -> Any:
+    checksum = FakeChecksum(1, 1, None, None, in_checksum)
+    has_checksum = in_checksum is not None or in_state is None
+    snapshot = SimpleNamespace(
+        checksumOpt=lambda: SimpleNamespace(isDefined=lambda: has_checksum, get=lambda: checksum),
+        domainMetadata=lambda: pytest.fail("a Spark job") if in_state is None else in_state,
+    )
+    return clustering_columns(SCALA, snapshot, "file:///t")
+
+
+def test_a_checksum_names_the_clustering_columns() -> None:
+    assert columns([OTHER, domain("a", "b")]) == (("a",), ("b",))
+
+
+def test_without_a_checksum_the_state_names_them() -> None:
+    assert columns(None, [OTHER, domain("a")]) == (("a",),)
+
+
+@pytest.mark.parametrize("domains", [[], [OTHER], [domain()], [domain("a", removed=True)]])
+def test_a_table_without_clustering_columns_is_not_touched(domains: list[dict[str, Any]]) -> None:
+    with pytest.raises(Unsupported, match="CLUSTER BY NONE"):
+        columns(domains)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actor.formats.delta.columns import Column, difference, fits, leaves
-from actor.formats.delta.leaf_columns import leaf_columns, stored_fields
+from actor.formats.delta.proofreading import leaf_columns, stored_fields
 from actor.formats.delta.stored_schema import as_stored, columns_with_default
 from actor.formats.parquet.file_columns import ParquetField
 from actor.proofread.model import Field, FoundBy

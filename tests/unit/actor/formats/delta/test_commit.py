@@ -9,6 +9,7 @@ import pytest
 
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.commit_file import CommitFile, decode_new_commits
+from actor.formats.delta.conflicts import classify, conflict_kind, refused, translate
 from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
@@ -16,10 +17,11 @@ from actor.formats.delta.write import DeltaWriter
 from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyRule
+from actor.jvm.errors import first_line, jvm_class_names
 from actor.jvm.sessions import USER_METADATA
 from actor.proofread.model import Proof, Reading
-from actor.rewrite.model import Attempt, Verdict
-from shared.errors import Conflict
+from actor.rewrite.model import Attempt, NotAsked, Verdict
+from shared.errors import Conflict, RefusedFiles, RetryableError
 from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from shared.table import CommitOrigin
 from tests.support.fake_copies import UNREAD
@@ -170,3 +172,48 @@ def test_commits_that_were_read_together_are_cut_at_bytes_not_at_characters() ->
     found = decode_new_commits(json.dumps(said).encode() + b"\n" + b"".join(raw))
     assert found.commits == tuple(CommitFile(f"d{n}", text) for n, text in enumerate(texts))
     assert json.loads(found.described) == said
+
+
+def test_the_conflict_itself_is_named_rather_than_its_parent_class() -> None:
+    error = JavaError("DeltaConcurrentModificationException", "ConcurrentAppendException")
+    assert conflict_kind(error) == "ConcurrentAppendException"
+    assert conflict_kind(JavaError("DeltaConcurrentModificationException")) == "DeltaConcurrentModificationException"
+    assert conflict_kind(JavaError("IOException")) is None
+
+
+def test_an_error_of_python_is_judged_by_its_own_classes_too() -> None:
+    class MetadataChangedException(Exception):  # noqa: N818 - PySpark's name
+        """As PySpark wraps Delta's."""
+
+    assert classify(MetadataChangedException()) is Verdict.CHANGED
+    assert classify(TimeoutError("no answer")) is Verdict.UNKNOWN
+
+
+def test_a_refusal_is_a_conflict_with_deltas_name_for_it() -> None:
+    busy = JavaError("DeltaIllegalStateException", message="[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] x")
+    for error, kind in ((JavaError("ConcurrentAppendException"), "ConcurrentAppendException"), (busy, Verdict.BUSY)):
+        conflict = refused(error, "t")
+        assert isinstance(conflict, Conflict)
+        assert conflict.kind == kind
+
+
+def test_a_commit_that_was_not_asked_for_is_no_conflict_and_says_that_nothing_was_committed() -> None:
+    error = NotAsked("not asked")
+    error.__cause__ = JavaError("IOException", message="the store is away")
+    problem = refused(error, "t")
+    assert type(problem) is RetryableError
+    assert str(problem) == "committing to t: IOException: the store is away; nothing was committed"
+
+
+def test_pages_that_spark_does_not_read_are_refused_and_not_tried_again() -> None:
+    error = JavaError("SparkException", "SparkUnsupportedOperationException", message="Unsupported encoding: RLE_X")
+    problem = translate(error, "writing t", so="the table is unchanged")
+    assert isinstance(problem, RefusedFiles)
+    assert "the table is unchanged; Spark does not read this encoding" in str(problem)
+
+
+def test_the_first_line_names_the_outermost_and_the_innermost_cause_and_is_short() -> None:
+    error = JavaError("SparkException", "Middle", "IOException", message="one\ntwo" + "x" * 1000)
+    assert first_line(error) == "SparkException: one <- IOException: one"
+    assert len(first_line(ValueError("x" * 1000))) < 520
+    assert jvm_class_names(error)[-3:] == ("SparkException", "Middle", "IOException")

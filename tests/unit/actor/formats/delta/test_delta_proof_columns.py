@@ -7,7 +7,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from actor.formats.delta.proof_columns import proof_columns
+from actor.formats.delta.proofreading import proof_columns
 from actor.proofread.model import Field, FoundBy, ProofFile
 from actor.proofread.process import connect
 from actor.proofread.task import ReadEnding

@@ -8,9 +8,7 @@ from typing import Any, cast
 import pytest
 
 from actor.formats.delta.footer_reader import FooterReader
-from actor.formats.delta.leaf_columns import leaf_columns, stored_fields
-from actor.formats.delta.proof_columns import proof_columns
-from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.proofreading import Proofs, leaf_columns, proof_columns, stored_fields
 from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, LeafCounts, ParquetField
 from actor.formats.parquet.footer_summary import FooterSummary
 from actor.proofread.model import (

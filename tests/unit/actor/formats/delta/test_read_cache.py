@@ -10,8 +10,7 @@ from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import CachedRead, ReadCache, caught_up
 from shared.errors import Unsupported
 from shared.table import PartitionKey
-from tests.support.cached_reads import brought, listed, whole
-from tests.support.fake_delta import LOCATION, FakeTable, group_of
+from tests.support.fake_delta import LOCATION, FakeTable, brought, group_of, listed, whole
 from tests.support.fake_delta_table import METADATA, add, remove, vector
 
 A, B = PartitionKey('{"p":"a"}'), PartitionKey('{"p":"b"}')

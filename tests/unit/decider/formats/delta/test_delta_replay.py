@@ -7,7 +7,7 @@ from decider.formats.delta.damage import LogFile, parsed_lines, split_lines
 from decider.formats.delta.replay import SnapshotReplay
 from shared.errors import Corrupt
 from shared.partitions import WHOLE_TABLE, partition_key
-from shared.paths.path_keys import canonical_path
+from shared.paths.data_paths import canonical_path
 from shared.table import Commit, DataFile, PartitionColumn, RemovedFile, TableMetadata, TableProtocol
 
 LOG = LogFile("file:///lake/t", 3, "x.json")

@@ -5,7 +5,6 @@ optimizes the file of 5, which this release merges and does not index; 8 is a DE
 """
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,9 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import progress_of
 from shared.formats.qbeast.metrics import measure
 from shared.table import Position, Snapshot
+from tests.support.qbeast_data import qbeast_data
 
-LOG = Path(__file__).parents[4] / "data" / "qbeast"
+LOG = qbeast_data() / "qbeast"
 
 
 def reader() -> DeltaTable:

@@ -14,13 +14,19 @@ from pyiceberg.exceptions import NoSuchIcebergTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from decider.formats.iceberg import entries
+from decider.formats.iceberg.commits import FileHistory, snapshot_commit
 from decider.formats.iceberg.entries import READ_AHEAD, EntryReader
 from decider.formats.iceberg.raw_tables import with_raw_tables
+from decider.formats.iceberg.rewrites import rewrite_of
 from shared.errors import Corrupt
 from shared.formats.iceberg.manifests import Entry, EntryStatus, Manifest
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.formats.iceberg.names import COMMIT_KEY
+from shared.jobs.payload import COMPACT, EXPIRE
+from shared.layout.commit_metadata import CommitMetadata
+from shared.layout.key_runs import KeyRuns
 from shared.partitions import WHOLE_TABLE
-from shared.table import TableMetadata, TableProtocol
+from shared.table import Commit, CommitOrigin, DataFile, DeleteKind, Position, TableMetadata, TableProtocol
 
 HEAD = TableHead("file:///t", TableMetadata("u"), TableProtocol(2, 2), 1, None, {}, {})
 
@@ -175,3 +181,67 @@ def test_the_method_that_is_replaced_is_one_of_pyicebergs() -> None:
         source = (folder / f"{kind}.py").read_text()
         assert f"def {method}(" in source
         assert f"self.{method}(" in source
+
+
+OURS = CommitOrigin("j", 7)
+
+
+def commit(operation: str, mode: str, compared: int | None = None) -> Commit:
+    mark = CommitMetadata(OURS, mode=mode, deduplicated_version=compared).encode()
+    snapshot = SnapshotRecord(2, 1, 2, 2_000, "m", operation, {COMMIT_KEY: mark})
+    head = TableHead("file:///t", TableMetadata("u"), TableProtocol(2, 2), 2_000, 2, {}, {2: snapshot})
+    return snapshot_commit(snapshot, Position(2_000, "u.2"), (), FileHistory(head))
+
+
+@pytest.mark.parametrize("operation", ["delete", "overwrite"])
+def test_a_deletion_of_rows_by_their_age_is_a_delete_of_ours_that_adds_no_rows(operation: str) -> None:
+    made = commit(operation, EXPIRE)
+    assert (made.operation, made.data_change, made.origin, made.deduplicated_version) == ("DELETE", True, OURS, None)
+    runs = KeyRuns(appended_version=1_000, compared_version=1_000)
+    written = replace(made, added=(DataFile("again", 5, WHOLE_TABLE),))
+    assert not runs.after(written).is_pending
+
+
+@pytest.mark.parametrize(("operation", "mode"), [("append", EXPIRE), ("overwrite", COMPACT), ("delete", "full")])
+def test_a_copied_mark_on_another_change_of_data_is_not_ours(operation: str, mode: str) -> None:
+    made = commit(operation, mode, 1_500)
+    assert (made.origin, made.deduplicated_version) == (None, None)
+
+
+def test_the_end_of_a_deletion_says_up_to_which_version_all_rows_were_compared() -> None:
+    made = commit("replace", EXPIRE, 1_500)
+    assert (made.operation, made.data_change, made.origin) == ("OPTIMIZE", False, OURS)
+    runs = KeyRuns(appended_version=1_400).after(made)
+    assert (runs.compared_version, runs.compared_ms, runs.is_pending) == (1_500, 2_000, False)
+
+
+OUR_SUMMARY = CommitMetadata(CommitOrigin("j", 1))
+SNAPSHOT = SnapshotRecord(7, 6, 7, 100, "m", "replace")
+ADDED, DELETED, EXISTING = EntryStatus.ADDED, EntryStatus.DELETED, EntryStatus.EXISTING
+
+
+def written_entry(
+    status: EntryStatus, path: str, rows: int, kind: DeleteKind | None = None, referenced: str = "", by: int = 7
+) -> Entry:
+    return Entry(status, by, 7, path, WHOLE_TABLE, 100, rows, kind, referenced=referenced)
+
+
+@pytest.mark.parametrize("kind", [DeleteKind.POSITION, DeleteKind.VECTOR])
+def test_rows_that_others_deleted_meanwhile_are_seen_on_neither_side_and_were_not_left_out(kind: DeleteKind) -> None:
+    """Of 60 rows 12 were deleted at the read, and 5 of the others since; what is kept or of others does not count."""
+    found = rewrite_of(
+        SNAPSHOT,
+        OUR_SUMMARY,
+        107,
+        [
+            written_entry(DELETED, "a", 20),
+            written_entry(DELETED, "b", 40),
+            written_entry(ADDED, "out", 48),
+            written_entry(ADDED, "late", 5, kind, "out"),
+            written_entry(ADDED, "rest", 3, DeleteKind.POSITION, "other"),
+            written_entry(DELETED, "theirs", 8, DeleteKind.POSITION),
+            written_entry(EXISTING, "kept", 1_000, by=3),
+        ],
+    )
+    assert (found.inputs.rows, found.outputs.rows, found.deleted_rows) == (43, 43, 12)
+    assert (found.inputs.files, found.outputs.files, found.version) == (("a", "b"), ("out",), 107)

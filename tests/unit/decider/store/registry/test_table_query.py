@@ -14,7 +14,7 @@ from decider.store.registry.table_query import (
     select,
 )
 from decider.store.registry.table_registry import StoredRefusal
-from shared.layout.excess import NO_EXCESS, Excess
+from shared.layout.eligibility import NO_EXCESS, Excess
 from shared.table import TableId
 
 

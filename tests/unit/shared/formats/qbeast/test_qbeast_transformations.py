@@ -3,7 +3,6 @@
 import json
 import struct
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from shared.formats.qbeast.revisions import IndexedColumn, decode_revisions
 from shared.formats.qbeast.transformations import Coordinate, coordinates, encode_coordinates, in_zone
 from shared.policy.properties import read_properties
 from shared.refusals import RefusalReason
+from tests.support.qbeast_data import qbeast_data
 
-TABLES = Path(__file__).parents[4] / "data" / "qbeast_tables"
+TABLES = qbeast_data() / "qbeast_tables"
 
 
 def configured(name: str) -> dict[str, str]:
