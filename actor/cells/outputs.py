@@ -26,30 +26,30 @@ class CellOutputs(Generic[F]):
         self._plan = plan
         self._operations = operations
         self._files = {boxed.file.key: one for one, boxed in plan.files.items()}
-        self._cells: list[CellOutput] = []
+        self._numbered: list[CellOutput] = []
 
     def __len__(self) -> int:
-        return len(self._cells)
+        return len(self._numbered)
 
     def routes(self, points_of: Callable[[Sequence[F]], list[Point]]) -> Iterator[tuple[list[F], Route, int]]:
-        """Yield the files of each operation, the route of their rows, and the number of its first output.
+        """Number the outputs; yield the files of each operation, the route of their rows, and its first number.
 
-        points_of: reads about every so many-th row of files (`sampled_rows`) as a point. Outputs are numbered anew.
+        points_of: reads about every so many-th row of files (`sampled_rows`) as a point.
         """
-        self._cells = []
+        self._numbered = []
         for operation in self._operations:
             is_moved = operation.work in (CellWork.DOWN, CellWork.SPLIT)
             points = points_of(self._files_of(operation.known)) if is_moved else []
             route = find_route(operation, points, tuple(self._plan.files.values()), self._plan.sizes)
-            first = len(self._cells)
-            self._cells += outputs_of(route)
+            first = len(self._numbered)
+            self._numbered += outputs_of(route)
             yield self._files_of(operation.files), route, first
 
     def _files_of(self, files: Iterable[BoxedFile]) -> list[F]:
         return [self._files[one.file.key] for one in files]
 
     def choice(self, route: Route, first: int) -> str:
-        """Return the number of a row's output as SQL; `first` is that of the route's first output."""
+        """Return the number of a row's output as SQL; the route's first output has the number `first`."""
         return self._choice(route, _numbers(route, first))
 
     def _choice(self, route: Route, numbers: Mapping[int, int]) -> str:
@@ -60,9 +60,9 @@ class CellOutputs(Generic[F]):
 
     def tag(self, number: int | None, box: Box, path: str) -> str:
         """Return the tag of the output of this number at a path; raises Corrupt unless it lies in its cell."""
-        if number is None or number >= len(self._cells):
+        if number is None or number >= len(self._numbered):
             raise Corrupt(f"{path} is the output of no operation; nothing was committed")
-        cell = self._cells[number].cell
+        cell = self._numbered[number].cell
         if cell is not None and not holds(cell, box):
             raise Corrupt(
                 f"the rewrite was stopped before its commit: {path} lies outside of its cell, {box} in {cell}. The "

@@ -14,7 +14,7 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.parquet.classes import ParquetClasses
-from shared.layout.cells.boxes import NAN, NULL
+from shared.layout.cells.boxes import NULL
 from shared.layout.cells.routes import CellOutput, Fork
 from shared.layout.cells.tree import Cut
 from tests.support.fake_copies import FOOTER, FakeCopies
@@ -75,14 +75,6 @@ def test_a_task_gets_the_cuts_as_files_store_values_and_says_what_it_wrote() -> 
     found = json.loads(written.json)
     assert (found["path"], found["size"], found["dataChange"]) == ("o", 50, False)
     assert json.loads(found["stats"]) == {"numRecords": 4, "tightBounds": True}
-
-
-def test_a_cut_above_all_values_is_none_and_a_merge_has_no_cut() -> None:
-    bench = Bench(said={"outputs": []})
-    left, right = CellOutput(None), CellOutput(None)
-    assert bench.scatter.write(bench.live, Fork(Cut(0, NAN), left, right), 0) == []
-    assert bench.scatter.write(bench.live, left, 0) == []
-    assert [told[-3:] for told in bench.told] == [("[]", 0, 2), ("[]", 0, 1)]
 
 
 def test_rows_are_points_by_their_values_in_the_files() -> None:
