@@ -58,16 +58,13 @@ class CellOutputs(Generic[F]):
         below = self._plan.columns[route.cut.column].below(route.cut.at)
         return f"IF({below}, {self._choice(route.left, numbers)}, {self._choice(route.right, numbers)})"
 
-    def tag(self, number: int | None, box: Box, path: str) -> str:
-        """Return the tag of the output of this number at a path; raises Corrupt unless it lies in its cell."""
+    def tag(self, number: int | None, box: Box, name: str) -> str:
+        """Return the tag of the output of this number; raises Corrupt, with its name, unless it lies in its cell."""
         if number is None or number >= len(self._numbered):
-            raise Corrupt(f"{path} is the output of no operation; nothing was committed")
+            raise Corrupt(f"{name} is the output of no operation; nothing was committed")
         cell = self._numbered[number].cell
         if cell is not None and not holds(cell, box):
-            raise Corrupt(
-                f"the rewrite was stopped before its commit: {path} lies outside of its cell, {box} in {cell}. The "
-                "table is unchanged"
-            )
+            raise Corrupt(f"{name} lies outside of its cell, {box} in {cell}; nothing was committed")
         return encode_cell(cell, [column.path for column in self._plan.columns])
 
 

@@ -107,7 +107,8 @@ class CellWriter(EncodingWriter):
         add, path = json.loads(output.json), output.file.path
         statistics = read_statistics(add.get("stats"))
         self._require_bounds(live, statistics)
-        tag = self._outputs.tag(part_of(path), box_in(statistics, self._cell_columns, is_new=False), path)
+        box = box_in(statistics, self._cell_columns, is_new=False)
+        tag = self._outputs.tag(part_of(path), box, f"{path} of {self._log.location}")
         add |= {"clusteringProvider": PROVIDER, "tags": {**(add.get("tags") or {}), CELL_TAG: tag}}
         return LoggedFile(decode_add(add, ()), encode(add))
 
