@@ -1,14 +1,13 @@
 """Tables in cells on real Delta: rows stay as they are, runs are bounded, and others leave our files alone."""
 
 import json
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+from actor.cells.columns import CellColumn, Stored
 from actor.formats.delta import cell_writer
 from actor.formats.delta.actions import LoggedFile
-from actor.formats.delta.cell_columns import CellColumn, Stored
 from actor.formats.delta.cell_scatter import CellScatter, LeftToSpark
 from actor.formats.delta.cell_writer import CellWriter
 from actor.formats.delta.live_files import LiveGroup
@@ -178,11 +177,11 @@ def test_what_a_task_cannot_write_exactly_spark_writes_with_the_whole_run(
     before, old = table.digest(), set(table.path.rglob("*.parquet"))
     write, given_up = CellScatter.write, list[int]()
 
-    def each_second(scatter: CellScatter, live: LiveGroup, route: Route, outputs: Any, first: int) -> list[LoggedFile]:
+    def each_second(scatter: CellScatter, live: LiveGroup, route: Route, first: int) -> list[LoggedFile]:
         if first:
             given_up.append(first)
             raise LeftToSpark
-        return write(scatter, live, route, outputs, first)
+        return write(scatter, live, route, first)
 
     monkeypatch.setattr(CellScatter, "write", each_second)
     done = table.run(force=True)

@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from actor.cells.columns import CellColumn
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
-from actor.formats.delta.cell_columns import CellColumn, box_of, cell_columns
+from actor.formats.delta.cell_bounds import box_of, cell_columns
 from actor.formats.delta.clustered_table import clustering_columns
 from actor.formats.delta.log import TableLog
 from actor.ports import TableJob, TableJobOutcome

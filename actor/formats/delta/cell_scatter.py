@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from actor.cells.columns import CellColumn, Stored
+from actor.cells.outputs import cuts_of
 from actor.formats.delta.actions import LoggedFile, decode_add, encode, json_array
-from actor.formats.delta.cell_columns import CellColumn, Stored, read_statistics
+from actor.formats.delta.cell_bounds import is_bounded, read_statistics, stored_in
 from actor.formats.delta.column_merge import MERGED_REASONS
 from actor.formats.delta.copy_choice import DeltaCandidate
 from actor.formats.delta.delta_scala import DeltaScala
@@ -22,7 +24,7 @@ from actor.formats.parquet.copy_choice import reason_to_encode
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS
 from actor.jvm.scala import jvm_context
 from shared.layout.cells.boxes import Point
-from shared.layout.cells.routes import CellOutput, Fork, Route
+from shared.layout.cells.routes import Route, outputs_of
 
 MOST_HIDDEN_ROWS = 200_000
 """Rows of an operation that vectors hide, at most: as text, they travel to the JVM with each of its tasks."""
@@ -57,15 +59,14 @@ class CellScatter:
         )["rows_read"]
         return [tuple(one.number(value) for one, value in zip(self.stored, row, strict=True)) for row in rows]
 
-    def write(self, live: LiveGroup, route: Route, outputs: Sequence[CellOutput], first: int) -> list[LoggedFile]:
+    def write(self, live: LiveGroup, route: Route, first: int) -> list[LoggedFile]:
         """Write the rows of the group's files, each to the output at the end of its route.
 
         first: number of the first output, which its file has in its name. An output without rows is no file. Raises
         LeftToSpark.
         """
-        cuts: list[Any] = []
-        self._add(cuts, route, {id(output): at for at, output in enumerate(outputs)})
-        settings = self.codec.upper(), *self._keys(live.inputs), json.dumps(cuts), first, len(outputs)
+        cuts = json.dumps(cuts_of(route, self.stored))
+        settings = self.codec.upper(), *self._keys(live.inputs), cuts, first, len(outputs_of(route))
         result = self._run(lambda: self.tasks.run("scattered", live, {}, self.codec, *settings))
         are_tight = any("tightBounds" in _statistics(one) for one in live.inputs)
         return [_logged(made, are_tight=are_tight) for made in result["outputs"]]
@@ -83,26 +84,13 @@ class CellScatter:
             raise LeftToSpark
         return json.dumps(hidden), json.dumps([column.path for column in self.columns])
 
-    def _add(self, cuts: list[Any], route: Route, numbers: Mapping[int, int]) -> int:
-        """Add the cuts of a route, and return its way: the number of its first cut, or -1 less its output's."""
-        if not isinstance(route, Fork):
-            return -1 - numbers[id(route)]
-        bound = self.stored[route.cut.column].bound(route.cut.at)
-        if bound is None:
-            return self._add(cuts, route.left, numbers)
-        at = len(cuts)
-        cuts.append(None)
-        ways = [self._add(cuts, side, numbers) for side in (route.left, route.right)]
-        cuts[at] = [route.cut.column, bound, *ways]
-        return at
-
 
 def find_scatter(
     scala: DeltaScala, tasks: ParquetTasks, columns: tuple[CellColumn, ...], live: LiveGroup, stored: Storage
 ) -> CellScatter | None:
     """Return the tasks of a run on these files, which are stored like this; None if Spark has to write it."""
     codec = tasks.format.codec(stored)
-    known = tuple(found for column in columns if (found := column.stored(stored.schemas)) is not None)
+    known = tuple(found for column in columns if (found := stored_in(stored.schemas, column)) is not None)
     if codec is None or len(known) < len(columns) or not all(_is_bounded(one, columns) for one in live.inputs):
         return None
     candidate = DeltaCandidate(
@@ -133,7 +121,7 @@ def _is_bounded(logged: LoggedFile, columns: Sequence[CellColumn]) -> bool:
     """Return whether footers say of a file's rows, wherever they go, at least what the log says."""
     text = json.loads(logged.json).get("stats") or ""
     statistics = read_statistics(text)
-    return not any(one in text for one in _NOT_FINITE) and all(one.is_bounded(statistics) for one in columns)
+    return not any(one in text for one in _NOT_FINITE) and all(is_bounded(statistics, one) for one in columns)
 
 
 def _logged(made: Mapping[str, Any], *, are_tight: bool) -> LoggedFile:

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from actor.cells.job import CellJob
 from actor.formats.delta.actions import decode_metadata, decode_protocol
-from actor.formats.delta.cell_job import CellJob
+from actor.formats.delta.cell_table import DeltaCells
 from actor.formats.delta.cluster_job import StatementJob
 from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.delta_scala import DeltaScala
@@ -99,7 +100,7 @@ class TableJobs:
         reserved = self._limits.reserved_disk_bytes
         table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved)
         if job.kind == CLUSTER:
-            return CellJob(table).run()
+            return CellJob(DeltaCells(table), job, control).run()
         if job.kind == INDEX:
             return IndexJob(DeltaIndex(table), self._boundary, job, control).run()
         raise RetryableError(f"this release runs no jobs of the kind {job.kind!r}; upgrade the actors")

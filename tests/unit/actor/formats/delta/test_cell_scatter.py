@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta.cell_columns import CellColumn
+from actor.cells.columns import CellColumn
 from actor.formats.delta.cell_scatter import MOST_HIDDEN_ROWS, CellScatter, LeftToSpark, find_scatter, of_files
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
@@ -14,7 +14,7 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.parquet.classes import ParquetClasses
-from shared.layout.cells.boxes import NAN, NULL
+from shared.layout.cells.boxes import NULL
 from shared.layout.cells.routes import CellOutput, Fork
 from shared.layout.cells.tree import Cut
 from tests.support.fake_copies import FOOTER, FakeCopies
@@ -67,7 +67,7 @@ def test_a_task_gets_the_cuts_as_files_store_values_and_says_what_it_wrote() -> 
     bench = Bench(STATS | {"tightBounds": True}, {"outputs": [MADE]})
     left, right = CellOutput(None), CellOutput(None)
     route = Fork(Cut(0, 3), left, Fork(Cut(1, int.from_bytes(b"m".ljust(32, b"\0"))), right, left))
-    (written,) = bench.scatter.write(bench.live, route, [left, right], 5)
+    (written,) = bench.scatter.write(bench.live, route, 5)
     _folder, _prefix, suffix, codec, hidden, columns, cuts, first, count = bench.told[0]
     assert (suffix, codec, first, count) == (".c000.snappy.parquet", "SNAPPY", 5, 2)
     assert [json.loads(one) for one in (hidden, columns)] == [[[], []], [["v"], ["t"]]]
@@ -75,14 +75,6 @@ def test_a_task_gets_the_cuts_as_files_store_values_and_says_what_it_wrote() -> 
     found = json.loads(written.json)
     assert (found["path"], found["size"], found["dataChange"]) == ("o", 50, False)
     assert json.loads(found["stats"]) == {"numRecords": 4, "tightBounds": True}
-
-
-def test_a_cut_above_all_values_is_none_and_a_merge_has_no_cut() -> None:
-    bench = Bench(said={"outputs": []})
-    left, right = CellOutput(None), CellOutput(None)
-    assert bench.scatter.write(bench.live, Fork(Cut(0, NAN), left, right), [left, right], 0) == []
-    assert bench.scatter.write(bench.live, left, [left], 0) == []
-    assert [told[-3:] for told in bench.told] == [("[]", 0, 2), ("[]", 0, 1)]
 
 
 def test_rows_are_points_by_their_values_in_the_files() -> None:
@@ -96,7 +88,7 @@ def test_an_obstacle_or_too_many_hidden_rows_leave_the_run_to_spark() -> None:
     bench = Bench(said={"obstacle": "damaged"})
     output = CellOutput(None)
     with pytest.raises(LeftToSpark):
-        bench.scatter.write(bench.live, output, [output], 0)
+        bench.scatter.write(bench.live, output, 0)
     with pytest.raises(LeftToSpark):
         bench.scatter.points(bench.live, 1)
     bench.scala.row_vectors.hidden = lambda *given: None if given[-1] == MOST_HIDDEN_ROWS else "[[],[]]"

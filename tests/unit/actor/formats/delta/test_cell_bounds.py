@@ -1,4 +1,4 @@
-"""Clustering columns: bounds, values of rows and cuts agree on one order of numbers, whatever the type."""
+"""Clustering columns of a Delta table: bounds, and values as files store them, have the numbers of rows."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from actor.cells.columns import CellColumn, Stored
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
-from actor.formats.delta.cell_columns import CellColumn, Stored, box_of, cell_columns, read_statistics
+from actor.formats.delta.cell_bounds import box_in, box_of, cell_columns, is_bounded, read_statistics, stored_in
 from actor.formats.delta.columns import Column
 from shared.errors import RefusedFiles
 from shared.layout.cells.boxes import EVERYTHING, NAN, NULL
@@ -47,7 +48,7 @@ def stats(low: object, high: object, nulls: int = 0) -> Mapping[str, Any]:
     ],
 )
 def test_a_row_has_the_number_of_its_bound(kind: str, bound: object, text: str) -> None:
-    low, high = column(kind).span(stats(bound, bound), is_new=False)
+    ((low, high),) = box_in(stats(bound, bound), (column(kind),), is_new=False)
     assert column(kind).number(text) == low == high - 1
 
 
@@ -57,39 +58,11 @@ def test_decimals_are_exact_to_the_last_digit() -> None:
     statistics = read_statistics(
         f'{{"numRecords":1,"nullCount":{{"x":0}},"minValues":{{"x":{digits}}},"maxValues":{{"x":{digits}}}}}'
     )
-    low, _ = kind.span(statistics, is_new=False)
+    ((low, _),) = box_in(statistics, (kind,), is_new=False)
     assert kind.number(digits) == low == int(digits.replace(".", "")) * 10**18
     assert kind.number(digits[:-1] + "1") == low + 10**18
     assert kind.below(low) == (f"coalesce(`x` < CAST('{digits.replace('.', '')}E-20' AS DECIMAL(38,20)), true)")
     assert kind.below(low + 1) == kind.below(low + 10**18), "a cut between two values is at the next"
-
-
-def test_null_is_below_every_cut_and_nan_below_none() -> None:
-    assert column("long").number(None) == NULL
-    assert column("double").number("NaN") == NAN
-    assert column("double").below(NAN) == "coalesce(NOT isnan(`x`), true)"
-    assert column("double").below(number_of(-1.5, "double") or 0) == "coalesce(`x` < DOUBLE('-1.5'), true)"
-    assert "DOUBLE('-inf')" in column("double").below(NULL + 1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "at", "shown"),
-    [
-        ("long", 5, "`x` < 5"),
-        ("date", 719_163, "unix_date(`x`) < 0"),
-        ("timestamp", 5000, "unix_micros(CAST(`x` AS TIMESTAMP)) < 5000"),
-        ("string", int.from_bytes(b"ab".ljust(32, b"\0")), "CAST(`x` AS BINARY) < X'6162'"),
-        # Only a tag that is wrong names numbers that the type does not have.
-        ("long", NAN, "True"),
-        ("long", NULL + 1, "False"),
-        ("decimal(10,2)", NAN, "True"),
-        ("decimal(10,2)", NULL + 1, "False"),
-        ("string", NULL + 1, "CAST(`x` AS BINARY) < X''"),
-        ("string", NAN, f"CAST(`x` AS BINARY) < X'{'ff' * 32}'"),
-    ],
-)
-def test_a_cut_is_a_comparison(kind: str, at: int, shown: str) -> None:
-    assert column(kind).below(at) == f"coalesce({shown}, true)"
 
 
 WHOLE = {
@@ -104,7 +77,7 @@ WHOLE = {
 
 
 def stored(kind: str) -> Stored:
-    found = column(kind).stored([(WHOLE[kind],)])
+    found = stored_in([(WHOLE[kind],)], column(kind))
     assert found is not None
     return found
 
@@ -165,18 +138,9 @@ def test_a_cut_bounds_values_as_files_store_them(kind: str, at: int, bound: int 
     ],
 )
 def test_other_ways_to_store_a_column_have_no_plain_order(kind: str, leaf: Column) -> None:
-    assert column(kind).stored([(leaf,)]) is None
+    assert stored_in([(leaf,)], column(kind)) is None
     if kind in WHOLE:
-        assert column(kind).stored([(WHOLE[kind],), (leaf,)]) is None
-
-
-def test_names_are_quoted_and_long_texts_are_read_by_their_beginning() -> None:
-    assert CellColumn(("c",), ("s", "a`b"), "long").value == "`s`.`a``b`"
-    assert column("float").value == "CAST(CAST(`x` AS STRING) AS DOUBLE)"
-    assert column("string").text == "hex(substring(CAST(`x` AS BINARY), 1, 32))"
-    assert column("long").text == "CAST(`x` AS STRING)"
-    with pytest.raises(ValueError, match="is no boolean"):
-        column("boolean").number("7")
+        assert stored_in([(WHOLE[kind],), (leaf,)], column(kind)) is None
 
 
 def test_files_of_others_may_hold_nan_beyond_their_bounds_and_ours_do_not() -> None:
@@ -191,14 +155,14 @@ def test_files_of_others_may_hold_nan_beyond_their_bounds_and_ours_do_not() -> N
 @pytest.mark.parametrize("text", ["", "no JSON", "7"])
 def test_a_file_without_statistics_may_hold_everything(text: str) -> None:
     assert box_of((LONG,), logged(text)) == (EVERYTHING,)
-    assert not LONG.is_bounded(read_statistics(text))
+    assert not is_bounded(read_statistics(text), LONG)
 
 
 def test_whether_there_are_bounds_does_not_depend_on_nulls_and_nan() -> None:
-    assert column("double").is_bounded(stats(-1, "NaN", 3))
-    assert column("long").is_bounded(stats(None, None, 9))
-    assert not column("long").is_bounded(stats(None, None, 3))
-    assert not column("date").is_bounded(stats("+10000-01-01", "+10000-01-01"))
+    assert is_bounded(stats(-1, "NaN", 3), column("double"))
+    assert is_bounded(stats(None, None, 9), column("long"))
+    assert not is_bounded(stats(None, None, 3), column("long"))
+    assert not is_bounded(stats("+10000-01-01", "+10000-01-01"), column("date"))
 
 
 MAPPED = {"delta.columnMapping.physicalName": "col-1"}
