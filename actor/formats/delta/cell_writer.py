@@ -13,13 +13,14 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.cell_columns import box_of, read_statistics
 from actor.formats.delta.cell_plan import PROVIDER, CellPlan
-from actor.formats.delta.cell_scatter import CellScatter, LeftToSpark, find_scatter, of_files
+from actor.formats.delta.cell_scatter import CellScatter, find_scatter, of_files
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.output_paths import part_of
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.row_tasks import LeftToSpark
 from actor.formats.delta.write import EncodingWriter
 from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.copy_rules import EncodeReason
@@ -78,7 +79,7 @@ class CellWriter(EncodingWriter):
         try:
             for operation in self._operations:
                 first = len(self._outputs)
-                route = self._route(operation, lambda files: scatter.points(of_files(live, files), _every(files)))
+                route = self._route(operation, lambda files: scatter.points(files, _every(files)))
                 group = of_files(live, self._files_of(operation.files))
                 written += scatter.write(group, route, self._outputs[first:], first)
         except LeftToSpark:
