@@ -20,17 +20,18 @@ FoundRange = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What rows are looked up in: cubes by their weights, and the blocks of their files; None: they are in the root.
+    """Cubes that rows are placed in, by their weights, and the blocks of files that they are in.
 
-    levels: cubes are instead given by how many levels below them rows are placed, whatever their weight.
+    blocks: None for rows of no file of the index, which count as the root's. levels: cubes are instead given by how
+    many levels below them rows are placed, whatever their weight.
     """
 
     cubes: Mapping[str, int]
     blocks: BlocksByFile | None = None
     levels: bool = False
 
-    def lookups(self, scala: DeltaScala, coordinates: Sequence[Coordinate]) -> tuple[Any, Any]:
-        """Return the JVM's lookup of the block that a row is in, None without blocks, and of its cube."""
+    def functions(self, scala: DeltaScala, coordinates: Sequence[Coordinate]) -> tuple[Any, Any]:
+        """Return the JVM's functions that name the block of a row, None without blocks, and its cube."""
         rules, cube = encode_coordinates(coordinates), scala.qbeast.QbeastCube
         cubes = (cube.ofPlaces if self.levels else cube.ofIndex)(rules, json.dumps({"": self.cubes}))
         if self.blocks is None:

@@ -57,19 +57,19 @@ class SparkRows:
         names = ", ".join(quoted(one.column) for one in self._coordinates)
         values = ", ".join(f"{_mapped(one)} AS c{place}" for place, one in enumerate(self._coordinates))
         located = self._with_file(["*", f"hash({names}) AS {_WEIGHT}", f"struct({values}) AS {_VALUES}"])
-        blocks, cubes = places.lookups(self._scala, self._coordinates)
+        blocks, cubes = places.functions(self._scala, self._coordinates)
         lit, file = self._functions.lit, self._functions.col(FILE)
-        block = lit("") if blocks is None else self._looked_up(blocks, file)
-        return located.withColumn(_BLOCK, block).withColumn(CUBE, self._looked_up(cubes, lit("")))
+        block = lit("") if blocks is None else self._named(blocks, file)
+        return located.withColumn(_BLOCK, block).withColumn(CUBE, self._named(cubes, lit("")))
 
     def _with_file(self, columns: Sequence[str]) -> Any:
         read = self._rows.selectExpr(self._scala.seq([*columns, f"_metadata.file_name AS {FILE}"]))
         return read.withColumn(FILE, self._functions.expr(NAME))
 
-    def _looked_up(self, lookup: Any, file: Any) -> Any:
+    def _named(self, function: Any, file: Any) -> Any:
         text = self._scala.resolve("org.apache.spark.sql.types.DataTypes").StringType
         given = [self._functions.col(_VALUES), self._functions.col(_WEIGHT), file]
-        return self._functions.udf(lookup, text).apply(self._scala.seq(given))
+        return self._functions.udf(function, text).apply(self._scala.seq(given))
 
 
 def _mapped(one: Coordinate) -> str:

@@ -45,7 +45,7 @@ class TaskRows:
     def counted(self, places: Places) -> Rows:
         """Count them by their places; raises LeftToSpark."""
         names = json.dumps([name_of(one) for one in self.files])
-        fold = self._jvm.CubeCount(self.types, names, *places.lookups(self.tasks.scala, self.coordinates))
+        fold = self._jvm.CubeCount(self.types, names, *places.functions(self.tasks.scala, self.coordinates))
         found = self.tasks.read(self.files, fold)
         return {(name, block, cube): RowCount(rows, least) for name, block, cube, rows, least in found}
 
@@ -59,7 +59,7 @@ class TaskRows:
     def write(self, live: LiveGroup, places: Places, planned: Sequence[Sequence[Block]]) -> list[LoggedFile]:
         """Write the rows of a group of these files, each into the file of its cube's block; raises LeftToSpark."""
         numbers = {block.cube: number for number, blocks in enumerate(planned) for block in blocks}
-        _, cubes = places.lookups(self.tasks.scala, self.coordinates)
+        _, cubes = places.functions(self.tasks.scala, self.coordinates)
         return self.tasks.write(live, self._jvm.CubeRoute(self.types, cubes, json.dumps(numbers)), 0, len(planned))
 
     @property
