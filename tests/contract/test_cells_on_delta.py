@@ -8,9 +8,10 @@ from deltalake import DeltaTable
 from actor.cells.columns import CellColumn, Stored
 from actor.formats.delta import cell_writer
 from actor.formats.delta.actions import LoggedFile
-from actor.formats.delta.cell_scatter import CellScatter, LeftToSpark
+from actor.formats.delta.cell_scatter import CellScatter
 from actor.formats.delta.cell_writer import CellWriter
 from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.row_tasks import LeftToSpark
 from shared.errors import Corrupt, RefusedFiles
 from shared.layout.cells.routes import Route
 from shared.refusals import RefusalReason

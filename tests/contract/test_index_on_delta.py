@@ -167,14 +167,14 @@ def test_an_output_whose_blocks_have_other_rows_is_never_committed(
 ) -> None:
     table = IndexTable(lab, "one")
     version, files = newest(table.path), set(table.path.rglob("*.parquet"))
-    arranged = IndexWriter._arranged
+    write = IndexWriter._write
 
-    def exchanged(writer: IndexWriter, rows: Any, live: Any) -> Any:
-        frame = arranged(writer, rows, live)
+    def exchanged(writer: IndexWriter, *given: Any) -> Any:
+        written = write(writer, *given)
         writer._planned.reverse()
-        return frame
+        return written
 
-    monkeypatch.setattr(IndexWriter, "_arranged", exchanged)
+    monkeypatch.setattr(IndexWriter, "_write", exchanged)
     with pytest.raises(Corrupt, match="stopped before its commit"):
         table.run()
     assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)

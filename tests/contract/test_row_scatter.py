@@ -50,9 +50,9 @@ class Scatter:
 
     def __init__(self, lab: DeltaLab, *, block_bytes: int = 1 << 27) -> None:
         self.out = lab.directory / "out"
-        self._group = DeltaScala(lab.spark).group
+        self._scala = DeltaScala(lab.spark)
         self._context = jvm_context(lab.spark)
-        made = DeltaScala(lab.spark).resolve("org.apache.hadoop.conf.Configuration")
+        made = self._scala.resolve("org.apache.hadoop.conf.Configuration")
         self._conf = made(lab.spark._jsc.hadoopConfiguration())
         self._conf.set("parquet.block.size", str(block_bytes))
         self.said: Mapping[str, Any] = {}
@@ -62,8 +62,8 @@ class Scatter:
     ) -> dict[int, list[dict[str, Any]]]:
         """Return the rows of each output by its number, from 5 on."""
         where = f"file://{self.out}", "lw-", ".parquet", "SNAPPY"
-        keys = json.dumps(hidden), json.dumps(KEYS), json.dumps(cuts)
-        text = self._group.scattered(self._context, self._conf, *texts_of(files), *where, *keys, 5, outputs)
+        keys = json.dumps(hidden), json.dumps(KEYS), self._scala.cut_tree.of(json.dumps(cuts))
+        text = self._scala.group.scattered(self._context, self._conf, *texts_of(files), *where, *keys, 5, outputs)
         self.said = json.loads(text)
         made = self.said.get("outputs", [])
         assert sorted(one["name"] for one in made) == sorted(file.name for file in self.out.glob("*"))
@@ -72,9 +72,9 @@ class Scatter:
         return {number: table.to_pylist() for number, table in found.items()}
 
     def sample(self, files: Sequence[Path], hidden: Sequence[Sequence[int]], every: int) -> list[list[Any]]:
-        keys = json.dumps(hidden), json.dumps(KEYS)
-        said = json.loads(self._group.sampled(self._context, self._conf, *texts_of(files), *keys, every))
-        rows: list[list[Any]] = said["rows_read"]
+        keys = json.dumps(hidden), json.dumps(KEYS), self._scala.row_sample(every)
+        said = json.loads(self._scala.group.read(self._context, self._conf, *texts_of(files), *keys))
+        rows: list[list[Any]] = said["read"]
         return rows
 
 

@@ -109,7 +109,7 @@ class QbeastTree:
         present = index.of_revision(1)
         ceilings = weights_to_place_by(present, SPACE, repairs=True)
         weights = lowered_weights(domains, domains_of_index(present, SPACE), ceilings, revision)
-        while (recorded := without_unrecorded(weights, known, {_cube_of(row, weights) for row in rows})) != weights:
+        while (recorded := without_unrecorded(weights, known, {cube_of(row, weights) for row in rows})) != weights:
             weights = recorded
         return weights
 
@@ -138,7 +138,7 @@ class QbeastTree:
     def _placed(self, rows: Iterable[Row], weights: dict[str, int]) -> list[tuple[DataFile, list[Row]]]:
         cubes: defaultdict[str, list[Row]] = defaultdict(list)
         for row in rows:
-            cubes[_cube_of(row, weights)].append(row)
+            cubes[cube_of(row, weights)].append(row)
         groups: defaultdict[str, list[str]] = defaultdict(list)
         for cube, group in rollup({cube: len(some) for cube, some in cubes.items()}, SPACE, self.cube_size).items():
             groups[group].append(cube)
@@ -180,7 +180,7 @@ def places(rows: Iterable[Row], levels: Mapping[str, int]) -> Counter[str]:
     return found
 
 
-def _cube_of(row: Row, weights: Mapping[str, int]) -> str:
+def cube_of(row: Row, weights: Mapping[str, int]) -> str:
     return next(cube for cube in _path(row) if row[0] <= weights.get(cube, MAX_WEIGHT))
 
 

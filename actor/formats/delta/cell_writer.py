@@ -15,13 +15,14 @@ from actor.cells.outputs import CellOutputs, sampled_rows
 from actor.cells.plan import CellPlan
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.cell_bounds import box_in, is_bounded, read_statistics
-from actor.formats.delta.cell_scatter import CellScatter, LeftToSpark, find_scatter, of_files
+from actor.formats.delta.cell_scatter import CellScatter, find_scatter, of_files
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.output_paths import part_of
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.row_tasks import LeftToSpark
 from actor.formats.delta.write import EncodingWriter
 from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.copy_rules import EncodeReason
@@ -72,7 +73,7 @@ class CellWriter(EncodingWriter):
         written: list[LoggedFile] = []
 
         def points(files: Sequence[LoggedFile]) -> list[Point]:
-            return scatter.points(of_files(live, files), sampled_rows(one.file for one in files))
+            return scatter.points(files, sampled_rows(one.file for one in files))
 
         try:
             for files, route, first in self._outputs.routes(points):

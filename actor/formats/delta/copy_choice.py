@@ -1,6 +1,5 @@
 """Reasons in the log for and against copying row groups of a Delta table, and the copier of its groups."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,9 +66,8 @@ class DeltaCandidate(CopyCandidate):
 def stored_columns(shape: TableShape) -> frozenset[str]:
     """Return the names, as files spell them, of a table's columns."""
     mapped = shape.metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
-    schema = json.loads(json.loads(shape.metadata_json)["metaData"].get("schemaString") or '{"fields":[]}')
     return frozenset(
-        field["metadata"]["delta.columnMapping.physicalName"] if mapped else field["name"] for field in schema["fields"]
+        field["metadata"]["delta.columnMapping.physicalName"] if mapped else field["name"] for field in shape.fields
     )
 
 

@@ -99,12 +99,16 @@ class JobTable:
         self.boundary.check_links(self.log.location, live.delete_files)
         return live
 
+    def tasks(self, prefix: str = "") -> ParquetTasks:
+        """Return the tasks on files of the last snapshot; prefix: of what they write."""
+        paths = OutputPaths(self.scala, self.log, self.found, self.shape, prefix)
+        return ParquetTasks(self.scala, self.log, paths, ParquetClasses())
+
     def _commit(
         self, live: LiveGroup, new_writer: NewWriter, mark: Callable[[WrittenGroup], CommitMetadata], prefix: str
     ) -> tuple[int, WrittenGroup]:
         log, origin, shape = self.log, self.job.origin, self.shape
-        paths = OutputPaths(self.scala, log, self.found, shape, prefix)
-        tasks = ParquetTasks(self.scala, log, paths, ParquetClasses())
+        tasks = self.tasks(prefix)
         proofs = Proofs(self.proofreader, log, shape, self.job.policy.proofread, origin.job, tasks.footers)
         committer = Committer(DeltaTarget(self.scala, log, shape, origin), JobPermission(self.control))
         writer = new_writer(self.found, tasks, proofs)
@@ -112,10 +116,10 @@ class JobTable:
             written = writer.write(live)
             user_metadata = mark(written).encode()
         except BaseException:
-            self._sweep(committer, paths, ())
+            self._sweep(committer, tasks.paths, ())
             raise
         if writer.may_have_lost_attempts():
-            self._sweep(committer, paths, written.paths)
+            self._sweep(committer, tasks.paths, written.paths)
         self.control.reached(FILES_WRITTEN)
         with changed(self.scala, log.session, {USER_METADATA: user_metadata}):
             landed = committer.commit([written])

@@ -8,7 +8,7 @@ large the table is.
 import json
 import time
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -79,6 +79,12 @@ class TableShape:
     def protocol(self) -> TableProtocol:
         """The decoded protocol."""
         return decode_protocol(self.protocol_json)
+
+    @cached_property
+    def fields(self) -> Sequence[Mapping[str, Any]]:
+        """The columns as the metadata have them."""
+        metadata = json.loads(self.metadata_json)["metaData"]
+        return json.loads(metadata.get("schemaString") or '{"fields":[]}')["fields"]  # type: ignore[no-any-return]
 
     @cached_property
     def is_on(self) -> Mapping[str, bool]:

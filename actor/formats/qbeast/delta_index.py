@@ -1,17 +1,20 @@
 """A Delta table with an index, in the session of one job."""
 
-import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, json_array
 from actor.formats.delta.conflicts import classify, refused
 from actor.formats.delta.job_table import JobTable
-from actor.formats.delta.superseded_rows import FILE, NAME, files_by_name
+from actor.formats.delta.row_tasks import LeftToSpark
+from actor.formats.delta.superseded_rows import files_by_name
+from actor.formats.qbeast.index_rows import FoundRange
 from actor.formats.qbeast.index_table import FileRanges, IndexRewrite
 from actor.formats.qbeast.index_writer import IndexWriter
-from actor.formats.qbeast.placed_rows import PlacedRows, mapped
+from actor.formats.qbeast.placed_rows import PlacedRows
+from actor.formats.qbeast.spark_rows import SparkRows
+from actor.formats.qbeast.task_rows import find_task_rows
 from actor.jvm.errors import first_line
 from actor.jvm.sessions import USER_METADATA, changed
 from actor.rewrite.model import Verdict
@@ -20,7 +23,6 @@ from shared.formats.qbeast.files import IndexFile
 from shared.formats.qbeast.next_revision import RangedColumn, ValueRange
 from shared.formats.qbeast.transformations import Coordinate
 from shared.layout.commit_metadata import CommitMetadata
-from shared.paths.sql_text import quoted
 from shared.table import Snapshot
 
 
@@ -49,42 +51,48 @@ class DeltaIndex:
         Raises RefusedFiles where rows are not in the blocks that the index says.
         """
         table, inputs = self.table, self._live(wanted.files)
-        _, found = PlacedRows(table.scala, table.log, wanted).proved(self._frame(inputs), inputs)
+        placed = PlacedRows(table.scala, table.log.location, wanted, self.column_types())
+        found, _ = placed.proved(self._by_spark(inputs, wanted.coordinates), inputs)
         return sum(count.rows for count in found.values())
 
     def column_types(self) -> Mapping[str, str]:
         """Return Delta's name of the type of each column in the last snapshot; of nested ones `none`."""
-        schema = json.loads(json.loads(self.table.shape.metadata_json)["metaData"]["schemaString"])
-        types = ((one["name"], one["type"]) for one in schema["fields"])
+        types = ((one["name"], one["type"]) for one in self.table.shape.fields)
         return {name: found if isinstance(found, str) else "none" for name, found in types}
 
     def ranges(
         self, files: Sequence[IndexFile], columns: Sequence[RangedColumn], zone: str
     ) -> Mapping[str, FileRanges]:
         """Return the least and greatest values of columns by the path of a file; zone: in which days begin."""
-        scala, inputs = self.table.scala, self._live(files)
-        rows = self._frame(inputs).selectExpr(scala.seq(["*", f"_metadata.file_name AS {FILE}"]))
-        functions = scala.resolve("org.apache.spark.sql.functions")
-        sums = [functions.expr(one) for place, column in enumerate(columns) for one in _sums(place, column)]
-        grouped = rows.withColumn(FILE, functions.expr(NAME)).groupBy(FILE, scala.seq())
-        found = grouped.agg(functions.expr("count(1) AS counted"), scala.seq(sums)).toJSON().collectAsList()
-        by_name = {one[FILE]: one for one in map(json.loads, found)}
-        names = files_by_name(inputs, self.table.log.location)
+        inputs = self._live(files)
+        found = self._found_ranges(inputs, tuple(Coordinate("linear", one.name, one.type) for one in columns))
         return {
-            logged.file.path: self._ranges_of(by_name[name], columns, zone) if name in by_name else None
-            for name, logged in names.items()
+            logged.file.path: self._ranges_of(found[name], columns, zone) if name in found else None
+            for name, logged in files_by_name(inputs, self.table.log.location).items()
         }
 
-    def _ranges_of(self, found: Mapping[str, Any], columns: Sequence[RangedColumn], zone: str) -> FileRanges:
+    def _found_ranges(
+        self, inputs: Sequence[LoggedFile], coordinates: tuple[Coordinate, ...]
+    ) -> Mapping[str, Sequence[FoundRange]]:
+        tasks = self.table.tasks()
+        stored = tasks.format.storage(inputs)
+        rows = find_task_rows(self.table.scala, tasks, coordinates, self.table.group(inputs), stored)
+        if rows is not None:
+            with suppress(LeftToSpark):
+                return rows.ranges()
+        return self._by_spark(inputs, coordinates).ranges()
+
+    def _ranges_of(self, found: Sequence[FoundRange], columns: Sequence[RangedColumn], zone: str) -> FileRanges:
         ranges = {}
-        for place, column in enumerate(columns):
-            if found.get(f"outside{place}"):
+        for one, column in zip(found, columns, strict=True):
+            if one["outside"]:
                 return None
-            if f"low{place}" in found:
-                low, high = found[f"low{place}"], found[f"high{place}"]
-                if column.type == "DateDataType":
-                    low, high = self._midnight(low, zone)[0], self._midnight(high, zone)[1]
-                ranges[column.name] = ValueRange(low, high)
+            low, high = one.get("low"), one.get("high")
+            if low is None or high is None:
+                continue
+            if column.type == "DateDataType":
+                low, high = self._midnight(low, zone)[0], self._midnight(high, zone)[1]
+            ranges[column.name] = ValueRange(low, high)
         return ranges
 
     def _midnight(self, day: int, zone: str) -> tuple[int, int]:
@@ -111,9 +119,10 @@ class DeltaIndex:
                 raise refused(error, log.location) from error
             raise RetryableError(f"{log.location}: the log shows no new revision ({first_line(error)})") from error
 
-    def _frame(self, inputs: Sequence[LoggedFile]) -> Any:
+    def _by_spark(self, inputs: Sequence[LoggedFile], coordinates: Sequence[Coordinate]) -> SparkRows:
         table = self.table
-        return table.log.frame(table.found, table.scala.adds(json_array(table.group(inputs).inputs)))
+        frame = table.log.frame(table.found, table.scala.adds(json_array(table.group(inputs).inputs)))
+        return SparkRows(table.scala, coordinates, frame)
 
     def _live(self, files: Sequence[IndexFile]) -> list[LoggedFile]:
         """Return files as the last snapshot has them; raises Conflict where one is gone."""
@@ -122,14 +131,3 @@ class DeltaIndex:
         if len(found) != len(paths):
             raise Conflict(f"others removed files of {self.table.log.location}; they are chosen again", kind="Stale")
         return found
-
-
-def _sums(place: int, column: RangedColumn) -> tuple[str, str, str]:
-    """Return the least and the greatest value of a column, times in milliseconds or days, and rows without a place."""
-    name, number = quoted(column.name), f"CAST({mapped(Coordinate('linear', column.name, column.type))} AS DOUBLE)"
-    ordered = {"DateDataType": f"unix_date({name})", "TimestampDataType": f"unix_millis({name})"}.get(column.type, name)
-    return (
-        f"min({ordered}) AS low{place}",
-        f"max({ordered}) AS high{place}",
-        f"count_if(isnan({number}) OR abs({number}) = DOUBLE('Infinity')) AS outside{place}",
-    )

@@ -1,28 +1,37 @@
 """Writes rows of an index again: each into the cube that it belongs into, and small cubes into one file.
 
 The rules are proved before and after. The rows of every block of the inputs are counted by them, and so are the rows of
-every block that was written; where a block has other rows than it says, nothing is committed.
+every block that was written; where a block has other rows than it says, nothing is committed. Tasks without Spark's SQL
+do that and move the rows, where they can.
 """
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode, json_array
 from actor.formats.delta.delta_scala import DeltaScala
+from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.output_paths import part_of
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.row_tasks import LeftToSpark
 from actor.formats.delta.write import EncodingWriter, logical_rows
 from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.copy_rules import EncodeReason
+from actor.formats.qbeast.index_rows import IndexRows, Places, name_of
 from actor.formats.qbeast.index_table import IndexRewrite
-from actor.formats.qbeast.placed_rows import ADDED, CUBE, PlacedRows, name_of
+from actor.formats.qbeast.placed_rows import PlacedRows
+from actor.formats.qbeast.spark_rows import ADDED, CUBE, SparkRows
+from actor.formats.qbeast.task_rows import TaskRows, find_task_rows
 from actor.jvm.scala import jvm_session
 from shared.errors import Corrupt
 from shared.formats.qbeast.files import Block
 from shared.formats.qbeast.placement import (
+    Rows,
     block_tags,
     blocks_differ,
     plan_outputs,
@@ -43,35 +52,49 @@ class IndexWriter(EncodingWriter):
         self, scala: DeltaScala, snapshot: Any, tasks: ParquetTasks, proofs: Proofs, wanted: IndexRewrite
     ) -> None:
         super().__init__(scala, snapshot, tasks, proofs)
+        self._tasks = tasks
         self._wanted = wanted
-        self._placed = PlacedRows(scala, tasks.log, wanted)
-        self._functions = scala.resolve("org.apache.spark.sql.functions")
+        names = [field["name"] for field in self._shape.fields]
+        self._placed = PlacedRows(scala, tasks.log.location, wanted, names)
         self._planned: list[tuple[Block, ...]] = []
+        self._by_tasks: TaskRows | None = None
 
     def write(self, live: LiveGroup) -> WrittenGroup:
         """Write the group's rows; raises RefusedFiles where the rules do not hold, having written nothing."""
         return self._encode(live, {}, EncodeReason.ROW_ORDER)
 
-    def _arranged(self, rows: Any, live: LiveGroup) -> Any:
-        """Return the rows by the cubes that they belong into, after the proof that the inputs' blocks have theirs.
+    def _write(
+        self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
+    ) -> tuple[LoggedFile, ...]:
+        rows = self._by_tasks = find_task_rows(self._scala, self._tasks, self._wanted.coordinates, live, stored)
+        if rows is not None:
+            with suppress(LeftToSpark):
+                return tuple(rows.write(live, self._places(rows, live), self._planned))
+        return super()._write(live, partition_values, stored)
+
+    def _places(self, rows: IndexRows, live: LiveGroup) -> Places:
+        """Return where rows belong, and plan the outputs, after the proof that the inputs' blocks have their rows.
 
         Rows of files that are not indexed are in no block, and lower the weights of cubes.
         """
-        wanted = self._wanted
-        if wanted.added is None:
-            (placed, found), weights = self._placed.proved(rows, live.inputs), wanted.weights
-        else:
-            placed, found, weights = self._placed.added(rows, wanted.added)
+        placed, wanted = self._placed, self._wanted
+        found, places = placed.proved(rows, live.inputs) if wanted.added is None else placed.added(rows, wanted.added)
         counts = rows_of_cubes(found)
-        self._planned = plan_outputs(counts, weights, wanted.revision)
+        self._planned = plan_outputs(counts, places.cubes, wanted.revision)
         expected = logical_rows(live.inputs)
         total = sum(count.rows for count in counts.values()) if expected is None else expected
-        require_lawful(self._planned, weights, total, wanted.revision.space)
+        require_lawful(self._planned, places.cubes, total, wanted.revision.space)
+        return places
+
+    def _arranged(self, rows: Any, live: LiveGroup) -> Any:
+        """Return the rows by the cubes that they belong into."""
+        read = SparkRows(self._scala, self._wanted.coordinates, rows)
+        placed = read.placed(self._places(read, live))
         numbered = [(block.cube, number) for number, blocks in enumerate(self._planned) for block in blocks]
         values = ", ".join(f"({literal(cube)}, {number})" for cube, number in numbered)
         known = f"SELECT * FROM VALUES {values} AS known({CUBE}, {_OUTPUT})"  # noqa: S608 - cubes are literals
         outputs = jvm_session(self._log.session).sql(known).hint("broadcast", self._scala.seq())
-        column = self._functions.col
+        column = self._scala.resolve("org.apache.spark.sql.functions").col
         parted = placed.join(outputs, CUBE).repartitionById(len(self._planned), column(_OUTPUT))
         in_order = parted.sortWithinPartitions(self._scala.seq([column(CUBE)]))
         return in_order.drop(self._scala.seq([*ADDED, _OUTPUT]))
@@ -86,12 +109,17 @@ class IndexWriter(EncodingWriter):
             add["tags"] = {**(add.get("tags") or {}), **block_tags(self._wanted.revision.id, planned)}
             tagged.append(LoggedFile(decode_add(add, ()), encode(add)))
             blocks[name_of(output)] = planned
-        written = self._log.frame(self._snapshot, self._scala.adds(json_array(tagged)))
-        found = self._placed.counted(self._placed.of_files(written, blocks))
-        problem = blocks_differ(blocks, rows_of_blocks(found))
+        problem = blocks_differ(blocks, rows_of_blocks(self._counted(tagged, Places({}, blocks))))
         if problem or len(tagged) != len(self._planned):
             raise Corrupt(
                 f"the rewrite of {len(live.inputs)} index files of {self._log.location} was stopped before its commit: "
                 f"{problem or f'{len(tagged)} files were written, not {len(self._planned)}'}. The table is unchanged"
             )
         return tuple(tagged)
+
+    def _counted(self, files: Sequence[LoggedFile], places: Places) -> Rows:
+        if self._by_tasks is not None:
+            with suppress(LeftToSpark):
+                return replace(self._by_tasks, files=tuple(files)).counted(places)
+        frame = self._log.frame(self._snapshot, self._scala.adds(json_array(files)))
+        return SparkRows(self._scala, self._wanted.coordinates, frame).counted(places)

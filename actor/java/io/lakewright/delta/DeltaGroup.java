@@ -2,11 +2,13 @@ package io.lakewright.delta;
 
 import io.lakewright.parquet.ColumnMerge;
 import io.lakewright.parquet.HadoopStore;
+import io.lakewright.parquet.KeyFold;
+import io.lakewright.parquet.KeyRead;
+import io.lakewright.parquet.KeyRoute;
 import io.lakewright.parquet.KeyTask;
 import io.lakewright.parquet.ParquetColumns;
 import io.lakewright.parquet.ParquetTask;
 import io.lakewright.parquet.RowGroupCopy;
-import io.lakewright.parquet.RowSample;
 import io.lakewright.parquet.RowScatter;
 import io.lakewright.spark.Json;
 import java.io.IOException;
@@ -69,29 +71,28 @@ public final class DeltaGroup {
   }
 
   /**
-   * Returns the keys of each so many-th row of files as `rows_read`, whole numbers, texts of bytes in hex, or null.
+   * Reads the key columns of files; returns what is found of them as `read`.
    *
    * @param hidden the positions of hidden rows of each file, ascending
    * @param columns the paths of the key columns
    */
-  public static String sampled(
+  public static String read(
       SparkContext context,
       Configuration configuration,
       String paths,
       String sizes,
       String hidden,
       String columns,
-      long every)
+      KeyFold fold)
       throws Exception {
     HadoopStore store = new HadoopStore(configuration, "");
-    return Json.text(ParquetTask.run(context, new RowSample(
-        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), keys(columns, hidden), every)));
+    return Json.text(ParquetTask.run(context, new KeyRead(
+        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), keys(columns, hidden), fold)));
   }
 
   /**
-   * Divides the rows of files among so many outputs, by a tree of cuts; returns those that have rows as `outputs`.
+   * Divides the rows of files among so many outputs by their keys; returns those that have rows as `outputs`.
    *
-   * @param cuts each its column, its value, and the ways of rows below it and of others: a cut, or -1 - an output
    * @param firstPart the number in the name of the first output
    */
   public static String scattered(
@@ -105,14 +106,14 @@ public final class DeltaGroup {
       String codec,
       String hidden,
       String columns,
-      String cuts,
+      KeyRoute route,
       int firstPart,
       int outputs)
       throws Exception {
     HadoopStore store = new HadoopStore(configuration, folder);
     return Json.text(ParquetTask.run(context, new RowScatter(
         store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), keys(columns, hidden),
-        prefix, suffix, codec, Json.read(cuts, List[].class), firstPart, outputs)));
+        prefix, suffix, codec, route, firstPart, outputs)));
   }
 
   private static KeyTask.Keys keys(String columns, String hidden) throws IOException {

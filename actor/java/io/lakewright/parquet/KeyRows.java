@@ -1,6 +1,5 @@
 package io.lakewright.parquet;
 
-import java.util.Arrays;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.ColumnReader;
 import org.apache.parquet.column.impl.ColumnReadStoreImpl;
@@ -9,7 +8,7 @@ import org.apache.parquet.example.DummyRecordConverter;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
-/** The rows of a row group by their key columns alone, each a whole number or bytes, as the file stores them. */
+/** The rows of a row group by their key columns alone, as the file stores them: numbers, truth values or bytes. */
 final class KeyRows {
   private final ColumnReader[] columns;
   private final PrimitiveTypeName[] types;
@@ -33,7 +32,7 @@ final class KeyRows {
     }
   }
 
-  /** Returns the schema of these columns; throws NotCopyable for one that is not there, or of a type without an order here. */
+  /** Returns the schema of these columns; throws NotCopyable for one that is not there, or of a type without values here. */
   static MessageType projected(MessageType schema, String[][] paths) throws NotCopyable {
     MessageType found = null;
     for (String[] path : paths) {
@@ -42,9 +41,7 @@ final class KeyRows {
       }
       ColumnDescriptor descriptor = schema.getColumnDescription(path);
       PrimitiveTypeName type = descriptor.getPrimitiveType().getPrimitiveTypeName();
-      boolean isOrdered =
-          type == PrimitiveTypeName.INT32 || type == PrimitiveTypeName.INT64 || type == PrimitiveTypeName.BINARY;
-      if (!isOrdered || descriptor.getMaxRepetitionLevel() > 0) {
+      if (type == PrimitiveTypeName.INT96 || descriptor.getMaxRepetitionLevel() > 0) {
         throw new NotCopyable("columns");
       }
       MessageType alone = ColumnFile.alone(schema, path);
@@ -53,7 +50,7 @@ final class KeyRows {
     return found;
   }
 
-  /** Moves to the next row, the first at first, and returns it: a Long, bytes or null of each column. */
+  /** Moves to the next row, the first at first, and returns it: of each column its value, whole numbers as Long, or null. */
   Object[] next() {
     for (int i = 0; i < columns.length; i++) {
       ColumnReader in = columns[i];
@@ -72,18 +69,14 @@ final class KeyRows {
         return Long.valueOf(in.getInteger());
       case INT64:
         return Long.valueOf(in.getLong());
+      case FLOAT:
+        return Float.valueOf(in.getFloat());
+      case DOUBLE:
+        return Double.valueOf(in.getDouble());
+      case BOOLEAN:
+        return Boolean.valueOf(in.getBoolean());
       default:
         return in.getBinary().getBytes();
     }
-  }
-
-  /** Whether a value is below another of its column; null is below all, and texts order by their bytes. */
-  static boolean isBelow(Object value, Object bound) {
-    if (value == null) {
-      return true;
-    }
-    return value instanceof Long
-        ? ((Long) value).longValue() < ((Long) bound).longValue()
-        : Arrays.compareUnsigned((byte[]) value, (byte[]) bound) < 0;
   }
 }

@@ -3,7 +3,6 @@ package io.lakewright.parquet;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import org.apache.parquet.column.page.PageReadStore;
@@ -16,14 +15,12 @@ import org.apache.spark.util.SerializableConfiguration;
 /**
  * Divides the rows of Parquet files of the same columns among several files, column by column, as one task.
  *
- * <p>Each row goes the way of its key columns along a tree of cuts. Row groups that grow take together what one may take.
+ * <p>Each row goes where its key leads. Row groups that grow take together what one may take.
  */
 public final class RowScatter extends KeyTask {
   private static final long serialVersionUID = 1L;
 
-  private final int[] cutColumn; // The tree: of each cut its column, its value, and where rows below and others go.
-  private final ArrayList<Object> cutValue;
-  private final int[][] ways; // The number of a cut, or -1 - the number of an output.
+  private final KeyRoute route;
   private final int firstPart; // Of the outputs' names.
   private final int outputs;
   private transient ColumnFile[] files;
@@ -37,23 +34,13 @@ public final class RowScatter extends KeyTask {
       String prefix,
       String suffix,
       String codec,
-      List<?>[] cuts,
+      KeyRoute route,
       int firstPart,
       int outputs) {
     super(store, settings, files, sizes, keys, prefix, suffix, codec);
+    this.route = route;
     this.firstPart = firstPart;
     this.outputs = outputs;
-    cutColumn = new int[cuts.length];
-    cutValue = new ArrayList<>();
-    ways = new int[cuts.length][2];
-    for (int i = 0; i < cuts.length; i++) {
-      List<?> cut = cuts[i];
-      cutColumn[i] = ((Number) cut.get(0)).intValue();
-      Object value = cut.get(1);
-      cutValue.add(value instanceof String ? HexFormat.of().parseHex((String) value) : ((Number) value).longValue());
-      ways[i][0] = ((Number) cut.get(2)).intValue();
-      ways[i][1] = ((Number) cut.get(3)).intValue();
-    }
   }
 
   void append(Outputs created, ColumnFile.Settings settings) throws IOException {
@@ -76,7 +63,7 @@ public final class RowScatter extends KeyTask {
         if (numbers[group] == null) {
           numbers[group] = numbers(reader.getRowGroups().get(group));
         }
-        numbers[group][row] = numberOf(key);
+        numbers[group][row] = route.outputOf(key);
       });
       reader.setRequestedSchema(schema);
       for (int i = 0; i < numbers.length; i++) {
@@ -93,14 +80,6 @@ public final class RowScatter extends KeyTask {
     int[] numbers = new int[(int) block.getRowCount()];
     Arrays.fill(numbers, -1); // Rows that are hidden go nowhere.
     return numbers;
-  }
-
-  private int numberOf(Object[] key) {
-    int way = cutColumn.length == 0 ? -1 : 0;
-    while (way >= 0) {
-      way = ways[way][KeyRows.isBelow(key[cutColumn[way]], cutValue.get(way)) ? 0 : 1];
-    }
-    return -1 - way;
   }
 
   private void append(

@@ -62,12 +62,21 @@ public final class QbeastCube implements UDF3<Row, Integer, String, String> {
 
   @Override
   public String call(Row values, Integer weight, String file) {
+    Object[] found = new Object[values.size()];
+    for (int i = 0; i < found.length; i++) {
+      found[i] = values.get(i);
+    }
+    return of(found, weight, file);
+  }
+
+  /** Names the cube by what is mapped of each indexed column. */
+  String of(Object[] values, int weight, String file) {
     if (trees == null) {
       read();
     }
     double[] place = new double[columns.length];
     for (int i = 0; i < place.length; i++) {
-      place[i] = columns[i].of(values.get(i));
+      place[i] = columns[i].of(values[i]);
       if (!(0.0 <= place[i] && place[i] <= 1.0)) {
         return OUTSIDE;
       }

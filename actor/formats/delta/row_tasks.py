@@ -1,0 +1,116 @@
+"""Tasks that read key columns of files, and move their rows by them, without Spark's SQL: one for each operation.
+
+Each value is decoded and encoded as the file stores it, column by column (`RowScatter.java`), so no type can change,
+and nothing is planned or compiled for a run. What speaks against that leaves the rows to Spark.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actor.formats.delta.actions import LoggedFile, decode_add, encode, json_array
+from actor.formats.delta.column_merge import MERGED_REASONS
+from actor.formats.delta.copy_choice import DeltaCandidate
+from actor.formats.delta.delta_scala import DeltaScala
+from actor.formats.delta.footer_reader import paths_and_sizes
+from actor.formats.delta.footers import Storage
+from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.parquet_task import ParquetTasks
+from actor.formats.delta.statistics import load_statistics
+from actor.formats.parquet.copy_choice import reason_to_encode
+from actor.formats.parquet.copy_rules import DEFAULT_LIMITS
+from actor.jvm.scala import jvm_context
+
+MOST_HIDDEN_ROWS = 200_000
+"""Rows of an operation that vectors hide, at most: as text, they travel to the JVM with each of its tasks."""
+
+_NOT_FINITE = ('"NaN"', '"Infinity"', '"-Infinity"')
+"""Bounds in statistics, as Spark writes them, that no footer has."""
+
+
+class LeftToSpark(Exception):  # noqa: N818
+    """A task found what it cannot read or write exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowTasks:
+    """The tasks of one rewrite, whose outputs get this codec, as Spark names it; keys: paths of the key columns."""
+
+    scala: DeltaScala
+    tasks: ParquetTasks
+    keys: tuple[tuple[str, ...], ...]
+    codec: str
+
+    def read(self, files: Sequence[LoggedFile], fold: Any) -> Any:
+        """Return what a `KeyFold` of the JVM finds in the rows of files; raises LeftToSpark."""
+        log = self.tasks.log
+        given = jvm_context(log.session), log.hadoop_conf, *paths_and_sizes(log, files), *self._keys(files), fold
+        return self._run(lambda: json.loads(self.scala.group.read(*given)))["read"]
+
+    def write(self, live: LiveGroup, route: Any, first: int, outputs: int) -> list[LoggedFile]:
+        """Write the rows of the group's files, each to the output that a `KeyRoute` of the JVM names.
+
+        first: number of the first output, which its file has in its name. An output without rows is no file. Raises
+        LeftToSpark.
+        """
+        settings = self.codec.upper(), *self._keys(live.inputs), route, first, outputs
+        result = self._run(lambda: self.tasks.run("scattered", live, {}, self.codec, *settings))
+        are_tight = any("tightBounds" in load_statistics(stats_of(one)) for one in live.inputs)
+        return [_logged(made, are_tight=are_tight) for made in result["outputs"]]
+
+    def _run(self, call: Any) -> Mapping[str, Any]:
+        result: Mapping[str, Any] | None = self.tasks.classes.run(call)
+        if result is None or "obstacle" in result:
+            raise LeftToSpark
+        return result
+
+    def _keys(self, files: Sequence[LoggedFile]) -> tuple[str, str]:
+        """Return the hidden rows of each file, and the key columns."""
+        hidden = self.tasks.log.hidden_rows(self.scala.adds(json_array(files)), MOST_HIDDEN_ROWS)
+        if hidden is None:
+            raise LeftToSpark
+        return json.dumps(hidden), json.dumps(self.keys)
+
+
+def find_row_tasks(
+    scala: DeltaScala, tasks: ParquetTasks, keys: Sequence[tuple[str, ...]], live: LiveGroup, stored: Storage
+) -> RowTasks | None:
+    """Return the tasks of a rewrite of these files, which are stored like this; None if Spark has to write it."""
+    codec = tasks.format.codec(stored)
+    if codec is None or not all(_is_finite(stats_of(logged)) for logged in live.inputs):
+        return None
+    candidate = DeltaCandidate(
+        shape=tasks.paths.shape,
+        mode=live.group.mode,
+        bytes=live.group.bytes,
+        full_bytes=0,
+        drops_rows=False,  # They are left out.
+        is_available=tasks.classes.are_usable,
+    ).with_footers(tasks.footers.describe(live.inputs).files)
+    reason = reason_to_encode(candidate, DEFAULT_LIMITS)
+    return RowTasks(scala, tasks, tuple(keys), codec) if reason is None or reason in MERGED_REASONS else None
+
+
+def stats_of(logged: LoggedFile) -> str:
+    """Return the statistics of a file as the log has them, empty where it has none."""
+    return json.loads(logged.json).get("stats") or ""
+
+
+def _is_finite(statistics: str) -> bool:
+    """Return whether footers can say of a file's rows, wherever they go, what the log says."""
+    return not any(one in statistics for one in _NOT_FINITE)
+
+
+def _logged(made: Mapping[str, Any], *, are_tight: bool) -> LoggedFile:
+    """Return a file of the task; all but the number of its rows is known by its footer."""
+    statistics = {"numRecords": made["rows"], **({"tightBounds": True} if are_tight else {})}
+    add = {
+        "path": made["path"],
+        "partitionValues": {},
+        "size": made["size"],
+        "modificationTime": made["modification"],
+        "dataChange": False,
+        "stats": json.dumps(statistics),
+    }
+    return LoggedFile(decode_add(add, ()), encode(add))

@@ -1,0 +1,69 @@
+"""Which rewrites tasks on keys are exact for, and what they say of the files that they wrote."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actor.formats.delta.footers import Storage
+from actor.formats.delta.row_tasks import MOST_HIDDEN_ROWS, LeftToSpark, RowTasks, find_row_tasks
+from tests.support.fake_row_tasks import MADE, STATS, STORED, FakeRowTasks
+
+ROUTE = object()
+
+
+def find(bench: FakeRowTasks, stored: Storage = STORED) -> RowTasks | None:
+    return find_row_tasks(bench.scala, bench.tasks, [("v",), ("t",)], bench.live, stored)
+
+
+def found(bench: FakeRowTasks) -> RowTasks:
+    tasks = find(bench)
+    assert tasks is not None
+    return tasks
+
+
+def test_a_task_gets_the_keys_and_says_what_it_wrote() -> None:
+    bench = FakeRowTasks(STATS | {"tightBounds": True}, {"outputs": [MADE]})
+    (written,) = found(bench).write(bench.live, ROUTE, 5, 2)
+    _folder, _prefix, suffix, codec, hidden, columns, route, first, count = bench.told[0]
+    assert (suffix, codec, route, first, count) == (".c000.snappy.parquet", "SNAPPY", ROUTE, 5, 2)
+    assert [json.loads(one) for one in (hidden, columns)] == [[[], []], [["v"], ["t"]]]
+    logged = json.loads(written.json)
+    assert (logged["path"], logged["size"], logged["dataChange"]) == ("o", 50, False)
+    assert json.loads(logged["stats"]) == {"numRecords": 4, "tightBounds": True}
+
+
+def test_an_obstacle_or_too_many_hidden_rows_leave_rows_to_spark() -> None:
+    bench = FakeRowTasks(said={"obstacle": "damaged"})
+    with pytest.raises(LeftToSpark):
+        found(bench).write(bench.live, ROUTE, 0, 1)
+    with pytest.raises(LeftToSpark):
+        found(bench).read(bench.live.inputs, object())
+    bench.scala.row_vectors.hidden = lambda *given: None if given[-1] == MOST_HIDDEN_ROWS else "[[],[]]"
+    with pytest.raises(LeftToSpark):
+        found(bench).read(bench.live.inputs, object())
+    assert len(bench.told) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_found"),
+    [
+        ({}, True),
+        ({"codecs": ["zstd"]}, True),
+        ({"created_by": "another"}, True),
+        ({"obstacle": "int96"}, False),
+        ({"columns": "others"}, False),
+        ({"keys": ["org.apache.spark.legacyDateTime"]}, False),
+    ],
+)
+def test_files_that_may_not_be_merged_by_column_are_left_to_spark(changes: dict[str, Any], is_found: bool) -> None:
+    assert (find(FakeRowTasks(**changes)) is not None) is is_found
+
+
+def test_bounds_that_no_footer_has_no_codec_and_executors_without_the_classes_leave_rows_to_spark() -> None:
+    assert find(FakeRowTasks(STATS | {"maxValues": {"v": 5, "t": "z", "x": "NaN"}})) is None
+    assert find(FakeRowTasks(), replace(STORED, codec_bytes={})) is None
+    bench = FakeRowTasks()
+    bench.tasks.classes._are_usable = False
+    assert find(bench) is None
