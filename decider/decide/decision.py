@@ -78,7 +78,7 @@ class TableSignals:
     key_runs: which rows were added and compared by their keys. clustered: files of a clustered table,
     cells: of one in cells; None for others.
     index: an index on several columns, where it was read; None elsewhere.
-    manifests: the newest snapshot's, statistics: how old those of columns are; None where they are not known.
+    manifests: the newest snapshot's; statistics: the age of statistics of columns; None where they are not known.
     twins: other names of the table, whose metadata may need any of its files.
     """
 

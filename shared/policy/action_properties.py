@@ -160,8 +160,7 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "compute-statistics-at",
         spelled.share_or_off("0.001", "100"),
         "off",
-        "share of rows changed since the last statistics of columns at which those of an Iceberg table are computed, "
-        "or off",
+        "share of changed rows at which an Iceberg table's statistics of columns are computed again, or off",
         "share",
     ),
 )

@@ -1,4 +1,4 @@
-"""Statistics of an Iceberg table's columns: those of Spark's procedure, used by its planner, and kept by rewrites."""
+"""Statistics of an Iceberg table's columns: equal to Spark's procedure's, used by its planner, and kept by rewrites."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -89,7 +89,7 @@ def test_statistics_of_changed_data_are_not_kept_and_their_age_is_counted(ice: "
     table = ice.create("t")
     ice.append(table, 0)
     computed(ice, table)
-    ice.append(table, 1, 5)
+    ice.append(table, 9, 5)
     assert ice.rewrite_all(table).status is GroupStatus.COMMITTED
     assert planned(ice, table) == {}
     age = asyncio.run(ice.reader(table).statistics_age())

@@ -39,7 +39,7 @@ class StatisticsJob:
     check: Callable[[TableHead], None]
 
     def run(self) -> TableJobOutcome:
-        """Compute statistics of the newest snapshot, unless it has those of its data.
+        """Compute statistics of the newest snapshot, unless the newest ones are of its data.
 
         Raises LeaseLost before the work that it forbids, and whatever Iceberg raises.
         """
