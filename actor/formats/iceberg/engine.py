@@ -141,7 +141,7 @@ class IcebergEngine(JvmEngine):
             )
             outcome = rewrite.run(request, control)
             if outcome.version is not None:
-                keep_statistics(self._scala, table)
+                keep_statistics(self._scala, opened.table)
             return outcome
 
     def _check_plain(self, head: TableHead, location: str) -> None:
@@ -164,17 +164,25 @@ class IcebergEngine(JvmEngine):
             raise RetryableError(f"this release runs no {job.kind} of Iceberg tables; upgrade the actors")
         check = partial(_check, location=job.location, table_uuid=job.table_uuid)
         with self._opened(job.location, job.origin.job) as opened:
-            table = opened.table
-            if job.kind == REWRITE_MANIFESTS:
-                return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
-            if job.kind == COMPUTE_STATISTICS:
-                return StatisticsJob(JavaStatistics(self._scala, table, opened.session), job, control, check).run()
-            if job.kind == SET_PROPERTIES:
-                return IcebergPropertiesJob(table, job, control, check).run()
-            if job.kind == EXPIRE:
-                return self._expire(opened, job, control, check)
-            store = JavaVacuumTable(self._scala, table, check, self._boundary)
-            return IcebergVacuum(store, job, control, self._settings.vacuum).run()
+            outcome = self._table_job(opened, job, control, check)
+            if outcome.commits:
+                keep_statistics(self._scala, opened.table)
+            return outcome
+
+    def _table_job(
+        self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
+    ) -> TableJobOutcome:
+        table = opened.table
+        if job.kind == REWRITE_MANIFESTS:
+            return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
+        if job.kind == COMPUTE_STATISTICS:
+            return StatisticsJob(JavaStatistics(self._scala, table, opened.session), job, control, check).run()
+        if job.kind == SET_PROPERTIES:
+            return IcebergPropertiesJob(table, job, control, check).run()
+        if job.kind == EXPIRE:
+            return self._expire(opened, job, control, check)
+        store = JavaVacuumTable(self._scala, table, check, self._boundary)
+        return IcebergVacuum(store, job, control, self._settings.vacuum).run()
 
     def _expire(
         self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
