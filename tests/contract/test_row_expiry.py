@@ -6,7 +6,7 @@ The rows before and after are read by Spark and by two engines that are not ours
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,9 +14,6 @@ from shared.errors import RefusedFiles, Unsupported
 from tests.support.aged_iceberg import AgedIceberg
 from tests.support.aged_rows import NOW, AgedDelta, at_ms, changed, days_ago
 from tests.support.local_vacuum import Control
-
-if TYPE_CHECKING:
-    from tests.support.aged_rows import AgedRows
 
 pytestmark = [
     pytest.mark.spark,
@@ -29,7 +26,7 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 MAPPED = {"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"}
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 
-NewTable = Callable[..., "AgedRows"]
+NewTable = Callable[..., AgedDelta | AgedIceberg]
 
 
 def of(version: int, **more: str) -> tuple[str, dict[str, str]]:

@@ -80,22 +80,6 @@ class AgedRows(ABC):
     @abstractmethod
     def readers(self) -> Mapping[str, Callable[[], list[int]]]: ...
 
-    @abstractmethod
-    def row_ids(self) -> dict[int, int]:
-        """The format's own ids of rows, by the rows' id; none where it gives none."""
-
-    @abstractmethod
-    def refs(self) -> list[str]:
-        """References, as SQL has them, that keep the newest version; some are made for it."""
-
-    @abstractmethod
-    def unknown_files(self) -> Collection[str]:
-        """Data files that are there, and that no version refers to."""
-
-    @abstractmethod
-    def make_first_look_old(self) -> str:
-        """Give the file of the first append the statistics of old rows; return its path."""
-
     def literal(self, value: Any) -> str:
         if value is None:
             return f"CAST(NULL AS {self.kind})"
@@ -168,19 +152,23 @@ class AgedDelta(AgedRows):
         }
 
     def row_ids(self) -> dict[int, int]:
+        """The format's own ids of rows, by the rows' id; none where it gives none."""
         tracks_rows = "delta.enableRowTracking" in self.properties
         return dict(map(tuple, self.sql("SELECT id, _metadata.row_id FROM {}"))) if tracks_rows else {}
 
     def refs(self) -> list[str]:
+        """References, as SQL has them, that keep the newest version; some are made for it."""
         return [str(versions(self.path)[-1])]
 
     def unknown_files(self) -> Collection[str]:
+        """Data files that are there, and that no version refers to."""
         adds = (one["add"] for version in versions(self.path) for one in self._actions(version) if "add" in one)
         return {one for one in data_files(self.path) if one.endswith(".parquet")} - {
             unquote(one["path"]) for one in adds
         }
 
     def make_first_look_old(self) -> str:
+        """Give the file of the first append the statistics of old rows; return its path."""
         actions, place = self._actions(1), commit_file(self.path, 1)
         (add,) = (action["add"] for action in actions if "add" in action)
         stats = json.loads(add["stats"])
