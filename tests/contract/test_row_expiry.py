@@ -27,16 +27,17 @@ MAPPED = {"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"}
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 
 NewTable = Callable[..., AgedDelta | AgedIceberg]
+FORMATS: Mapping[str, tuple[NewTable, str]] = {"delta": (AgedDelta, "lab"), "iceberg": (AgedIceberg, "ice")}
 
 
 def of(version: int, **more: str) -> tuple[str, dict[str, str]]:
     return "iceberg", {"format-version": str(version), **more}
 
 
-@pytest.fixture(params=["delta", "iceberg"])
+@pytest.fixture(params=FORMATS)
 def new_table(request: pytest.FixtureRequest) -> NewTable:
-    kind, lab = {"delta": (AgedDelta, "lab"), "iceberg": (AgedIceberg, "ice")}[request.param]
-    return partial(kind, request.getfixturevalue(lab))
+    made, lab = FORMATS[request.param]
+    return partial(made, request.getfixturevalue(lab))
 
 
 def test_files_go_whose_rows_are_all_over_and_the_dry_run_says_which(new_table: NewTable) -> None:
