@@ -96,8 +96,8 @@ SUITE.promises := -n 2 --dist loadgroup --long contracts --timeout=0 tests/prope
 	tests/unit/shared/test_prices.py tests/unit/services/cli/test_mcp_tools.py tests/integration/test_mcp.py \
 	tests/contract/test_queue_capacity.py tests/integration/test_background_load.py tests/unit/services/test_machine_load.py \
 	tests/unit/shared/policy/test_row_expiry.py tests/unit/actor/formats/delta/test_expire.py \
-	tests/unit/actor/formats/iceberg/test_iceberg_expire.py tests/contract/test_row_expiry_on_iceberg.py \
-	tests/contract/test_row_expiry_on_delta.py tests/unit/actor/proofread/test_over_rows.py
+	tests/unit/actor/formats/iceberg/test_iceberg_expire.py tests/contract/test_row_expiry.py \
+	tests/contract/test_row_expiry_on_iceberg.py tests/contract/test_row_expiry_on_delta.py tests/unit/actor/proofread/test_over_rows.py
 ENV.promises = LAKEWRIGHT_PROMISE_TRACES=$(or $(EXAMPLES),1000)
 SUITE.proofread := --timeout=0 -q -s tests/property/test_proofreading.py
 ENV.proofread = LAKEWRIGHT_PROOFREAD_EXAMPLES=$(or $(EXAMPLES),1000) LAKEWRIGHT_PROOFREAD_SEED=$(or $(SEED),1)

@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from actor.attempts import READS
 from actor.not_wanted import own_expiry
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.rewrite.model import PlacedFile
-from shared.errors import Conflict, RefusedFiles, Unsupported
+from shared.errors import Conflict, Corrupt, RefusedFiles, Unsupported
 from shared.jobs.options import ExpiryOptions
 from shared.partitions import WHOLE_TABLE, partition_label, partition_values
 from shared.policy.partition_filter import permits
@@ -68,6 +68,13 @@ class AgedOut(Generic[F]):
     files: Sequence[F]
     rows: int
     young: Sequence[F] = ()
+
+
+class RowCounts(NamedTuple):
+    """Rows of a file that readers see, by whether they are over."""
+
+    over: int = 0
+    others: int = 0
 
 
 class FilesByAge(Protocol[F]):
@@ -237,6 +244,20 @@ class ExpiryJob(Generic[F]):
                 reason=RefusalReason.DAMAGED,
                 files=tuple(self._young),
             )
+
+
+def row_counts(rows: Iterable[tuple[str, bool, int]]) -> Mapping[str, RowCounts]:
+    """Return the counts of files from their names, whether rows are over, and how many are; files without any lack."""
+    counts: dict[str, RowCounts] = {}
+    for name, is_over, count in rows:
+        over, others = counts.get(name, RowCounts())
+        counts[name] = RowCounts(over + count, others) if is_over else RowCounts(over, others + count)
+    return counts
+
+
+def not_all_read(location: str, path: str, rows: int, found: int) -> Corrupt:
+    """Return the error of a file of which Spark has read fewer or more rows than it has."""
+    return Corrupt(f"{location}: {path} has {rows} rows, and Spark read {found}; none of them was deleted")
 
 
 def proofread_of(policy: Policy) -> Proofread:

@@ -60,7 +60,8 @@ def column_hash(found: Found) -> str:
 def column_value(found: Found) -> str:
     """Return a top-level leaf as a value to compare by: bytes for text, so that files of older schemas agree."""
     if found.field is None:
-        return f"NULL::{type_of(found.column.kind)}"
+        given = _value(found)
+        return f"encode({given})" if found.column.kind == "string" else given
     source = quoted(found.field.sql)
     if found.column.kind == "string":
         return source if found.field.type == "BLOB" else f"encode(({source})::VARCHAR)"
@@ -166,9 +167,15 @@ def _given(found: Found) -> str:
         return _null(found)
     if column.kind == "struct":
         return f"hash({', '.join(('false', *map(_given, found.children)))})"
-    if column.kind == "binary" or column.kind.startswith("fixed("):
-        return leaf_hash(f"from_hex({literal(text)})", column.kind)
-    return leaf_hash(f"({literal(text)})::{type_of(column.kind)}", column.kind)
+    return leaf_hash(_value(found), column.kind)
+
+
+def _value(found: Found) -> str:
+    """Return the value of a leaf that the file lacks."""
+    kind, text = found.column.kind, found.text
+    if text is not None and (kind == "binary" or kind.startswith("fixed(")):
+        return f"from_hex({literal(text)})"
+    return f"({'NULL' if text is None else literal(text)})::{type_of(kind)}"
 
 
 def _null(found: Found) -> str:

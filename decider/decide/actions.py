@@ -7,6 +7,7 @@ from decider.decide.action import Action, ActionKind, TimerTarget
 from decider.decide.checkpoint import CHECKPOINT_ACTION
 from decider.decide.cluster import CLUSTER_ACTION
 from decider.decide.compaction import COMPACTION
+from decider.decide.compute_statistics import COMPUTE_STATISTICS_ACTION
 from decider.decide.deduplicate import DEDUPLICATE_ACTION
 from decider.decide.expire import EXPIRE_ACTION
 from decider.decide.index import INDEX_ACTION
@@ -93,6 +94,7 @@ ACTIONS = ActionRegistry(
         CLUSTER_ACTION,
         INDEX_ACTION,
         REWRITE_MANIFESTS_ACTION,
+        COMPUTE_STATISTICS_ACTION,
         SET_PROPERTIES_ACTION,
     ),
 )

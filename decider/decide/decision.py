@@ -16,6 +16,7 @@ from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
 from shared.layout.manifest_files import ManifestFiles
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.removals import NO_REMOVALS, Removals
+from shared.layout.statistics_age import StatisticsAge
 from shared.queue.model import Band
 from shared.table import Commit, PartitionColumn, PartitionKey
 
@@ -77,8 +78,8 @@ class TableSignals:
     key_runs: which rows were added and compared by their keys. clustered: files of a clustered table,
     cells: of one in cells; None for others.
     index: an index on several columns, where it was read; None elsewhere.
-    manifests: the newest snapshot's; None where they are not known. twins: other names of the table, whose
-    metadata may need any of its files.
+    manifests: the newest snapshot's; statistics: the age of statistics of columns; None where they are not known.
+    twins: other names of the table, whose metadata may need any of its files.
     """
 
     version: int
@@ -90,6 +91,7 @@ class TableSignals:
     cells: CellFiles | None = None
     index: IndexSignal | None = None
     manifests: ManifestFiles | None = None
+    statistics: StatisticsAge | None = None
     twins: tuple[str, ...] = ()
 
 

@@ -15,6 +15,8 @@ def describe(signals: TableSignals) -> str:
             f" Its snapshot has {manifests.count} manifests with {size(manifests.bytes)}, of which {manifests.needed} "
             "would be enough."
         )
+    if (statistics := signals.statistics) is not None:
+        text += f" Since the newest statistics of columns, {statistics.changed} of {statistics.rows} rows changed."
     if clustered is not None:
         text += (
             f" Not clustered: {files(clustered.unclustered_files)} with {size(clustered.unclustered_bytes)}; "

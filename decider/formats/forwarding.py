@@ -7,6 +7,7 @@ from decider.formats.table_format import HistoryEnd, RetainedHistory, TableReade
 from decider.state.file_columns import LiveFiles
 from shared.jobs.options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
+from shared.layout.statistics_age import StatisticsAge
 from shared.policy.policy import Policy
 from shared.table import Commit, Position, Snapshot, TableMetadata
 
@@ -62,6 +63,10 @@ class ForwardingReader:
     async def manifests(self) -> ManifestFiles | None:
         """Return the manifests of the newest snapshot."""
         return await (await self._found()).manifests()
+
+    async def statistics_age(self) -> StatisticsAge | None:
+        """Return how old statistics of columns are."""
+        return await (await self._found()).statistics_age()
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return version and number of files of the newest checkpoint."""

@@ -15,6 +15,7 @@ from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.jobs.options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
+from shared.layout.statistics_age import StatisticsAge
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.refusals import Refusal
@@ -144,6 +145,12 @@ class TableReader(Protocol):
         """Return the manifests of the newest snapshot, None where there is none, or they cannot be rewritten.
 
         It costs two requests, for the metadata and for the list of manifests.
+        """
+
+    async def statistics_age(self) -> StatisticsAge | None:
+        """Return how old statistics of columns are, None where that is not known, or there is no place for them.
+
+        It costs one request, for the metadata.
         """
 
     async def checkpointed_files(self) -> tuple[int, int] | None:

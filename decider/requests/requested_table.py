@@ -43,6 +43,11 @@ class RequestedTable:
 
     def require_runnable(self, kind: str) -> None:
         """Raise Unsupported if no actor can run jobs of this kind on tables of this format."""
+        if lacking := self.support.lacks.get(kind):
+            raise Unsupported(
+                f"{self.support.title} tables have no {lacking}, and {self.ref.name} is one: nothing was queued",
+                field="format",
+            )
         if self.policy.runs(kind):
             return
         advice = self.support.instead.get(kind, "see the documentation of the format")

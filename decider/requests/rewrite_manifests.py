@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from decider.requests.table_request import RequestedJob, RequestPreview, TableRequest, counted, option, shown
-from shared.errors import Unsupported
 from shared.jobs.payload import REWRITE_MANIFESTS
 from shared.layout.manifest_files import ManifestFiles, ManifestReason, manifests_need
 
@@ -39,12 +38,12 @@ class ManifestsRequest(TableRequest):
 
     async def jobs(self, table: "RequestedTable") -> Sequence[RequestedJob]:
         """Return a rewrite. Raises Unsupported where a format has no manifests."""
-        _require_manifests(table)
+        table.require_runnable(REWRITE_MANIFESTS)
         return [(REWRITE_MANIFESTS, None)]
 
     async def preview(self, table: "RequestedTable") -> ManifestsDryRun:
         """Count the manifests."""
-        _require_manifests(table)
+        table.require_runnable(REWRITE_MANIFESTS)
         found = await table.reader.manifests()
         need = manifests_need(found, table.policy.rewrite_manifests_at)
         files = found or ManifestFiles(0, 0, 0)
@@ -59,13 +58,3 @@ class ManifestsRequest(TableRequest):
             files.needed,
             files.mean_bytes,
         )
-
-
-def _require_manifests(table: "RequestedTable") -> None:
-    """Raise Unsupported for a table without manifests."""
-    if not table.support.has_manifests:
-        raise Unsupported(
-            f"{table.support.title} tables have no manifests, and {table.ref.name} is one: nothing was queued",
-            field="format",
-        )
-    table.require_runnable(REWRITE_MANIFESTS)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from shared.errors import InvalidInput
 from shared.formats.support import FormatSupport
-from shared.jobs.payload import CHECKPOINT, DEDUPLICATE, EXPIRE, VACUUM
+from shared.jobs.payload import CHECKPOINT, COMPUTE_STATISTICS, DEDUPLICATE, EXPIRE, REWRITE_MANIFESTS, VACUUM
 from shared.policy.policy import ClusteringOrder, Policy
 
 
@@ -87,13 +87,15 @@ def _half_keys(policy: Policy) -> Iterator[str]:
 
 def _ignored_jobs(policy: Policy, support: FormatSupport) -> Iterator[str]:
     named = {
+        REWRITE_MANIFESTS: ("rewrite-manifests-at", policy.rewrite_manifests_at is not None),
+        COMPUTE_STATISTICS: ("compute-statistics-at", policy.compute_statistics_at is not None),
         VACUUM: ("vacuum", policy.vacuum),
         CHECKPOINT: ("checkpoint-every", policy.checkpoint_every is not None),
         DEDUPLICATE: ("primary-key", policy.has_key),
         EXPIRE: ("delete-rows-after", policy.delete_rows_after is not None),
     }
-    if policy.rewrite_manifests_at is not None and not support.has_manifests:
-        yield f"rewrite-manifests-at has no effect on {support.title} tables: they have no manifests"
     for kind, (name, is_set) in named.items():
-        if is_set and not policy.runs(kind):
+        if is_set and kind in support.lacks:
+            yield f"{name} has no effect on {support.title} tables: they have no {support.lacks[kind]}"
+        elif is_set and not policy.runs(kind):
             yield f"{name} has no effect on {support.title} tables: {support.instead.get(kind, 'no actor can run it')}"

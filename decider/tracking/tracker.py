@@ -23,7 +23,7 @@ from decider.tracking.table_context import FollowedTable, TableContext
 from decider.tracking.table_tracking import TableTracking, TrackingParts, TrackResult
 from shared.errors import RetryableError
 from shared.formats.registry import support_of
-from shared.jobs.payload import REWRITE_MANIFESTS, VACUUM
+from shared.jobs.payload import COMPUTE_STATISTICS, REWRITE_MANIFESTS, VACUUM
 from shared.queue.limits import LEDGER_KEPT
 from shared.table import Snapshot, TableId, TableMetadata, TableRef
 
@@ -101,8 +101,10 @@ class TableTracker:
         """Return what decisions of these kinds about a whole table rest on, with its newest checkpoint and index."""
         reader = self._logs.at(table.location)
         manifests = await reader.manifests() if REWRITE_MANIFESTS in kinds else None
+        statistics = await reader.statistics_age() if COMPUTE_STATISTICS in kinds else None
         twins = await self.twins(table, cursor.metadata) if VACUUM in kinds else ()
-        signals = replace(cursor.signals, checkpoint=await reader.checkpoint(), manifests=manifests, twins=twins)
+        found = replace(cursor.signals, manifests=manifests, statistics=statistics, twins=twins)
+        signals = replace(found, checkpoint=await reader.checkpoint())
         policy = self.effective(table, cursor).policy
         if not policy.traits.is_indexed:
             return signals

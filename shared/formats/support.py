@@ -22,7 +22,7 @@ class FormatSupport:
 
     title: the format's name for people. sql_paths: the name that SQL has before the path of a table without a catalog;
     empty: SQL cannot name such a table. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
-    rewrite can sort rows or keep their order. has_manifests: its metadata list files in manifests, which can be merged.
+    rewrite can sort rows or keep their order. lacks: what its tables have none of, by the kind of the job on it.
     has_entries: each name of a table in catalogs has its own metadata, and so its own history.
     instead: for each kind that it does not run, what an owner can do. own_retention_s: how long a table with these
     properties keeps removed files by itself, in seconds; raises InvalidInput where that cannot be read. index_status:
@@ -34,7 +34,7 @@ class FormatSupport:
     sql_paths: str = ""
     job_kinds: tuple[str, ...] = ()
     orders_rows: bool = True
-    has_manifests: bool = False
+    lacks: Mapping[str, str] = field(default_factory=dict, hash=False)
     has_entries: bool = False
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
     own_retention_s: Callable[[Mapping[str, str]], int] = _none_s

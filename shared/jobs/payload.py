@@ -39,6 +39,9 @@ INDEX = "index"
 REWRITE_MANIFESTS = "rewrite_manifests"
 """The kind of job that merges the manifests in which an Iceberg table's metadata list its files."""
 
+COMPUTE_STATISTICS = "compute_statistics"
+"""The kind of job that computes statistics of an Iceberg table's columns, which planners of queries use."""
+
 SET_PROPERTIES = "set_properties"
 """The kind of job that sets properties of a table by one ALTER TABLE; only a person requests it."""
 

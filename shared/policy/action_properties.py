@@ -1,4 +1,4 @@
-"""Properties of the actions beside compaction: clustering, indexes, keys, expiry, vacuum, checkpoints and manifests."""
+"""Properties of the actions beside compaction, from clustering and indexes to manifests and statistics."""
 
 from shared.policy import parsers as spelled
 from shared.policy.policy import ClusterMode, KeyScope
@@ -155,6 +155,13 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "manifests beyond those that `commit.manifest.target-size-bytes` needs at which an Iceberg table's manifests "
         "are rewritten, or off",
         "manifests",
+    ),
+    Property(
+        "compute-statistics-at",
+        spelled.share_or_off("0.001", "100"),
+        "off",
+        "share of changed rows at which an Iceberg table's statistics of columns are computed again, or off",
+        "share",
     ),
 )
 """A part of `shared.policy.property_table.PROPERTIES`, which is the whole table."""

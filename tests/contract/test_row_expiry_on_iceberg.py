@@ -1,23 +1,19 @@
-"""Row expiry on real Iceberg tables: exactly the rows that are over go, whatever version and partitions they have.
-
-The rows before and after are read by Spark, pyiceberg and DuckDB.
-"""
+"""Row expiry on real Iceberg tables: what of it only Iceberg has."""
 
 import asyncio
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
-from shared.errors import RefusedFiles, Unsupported
+from shared.errors import Unsupported
 from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY
 from shared.jobs.payload import EXPIRE
 from shared.layout import commit_metadata
 from shared.layout.key_runs import KeyRuns
 from shared.table import CommitOrigin
 from tests.support.aged_iceberg import AgedIceberg
-from tests.support.aged_rows import NOW, at_ms, days_ago
+from tests.support.aged_rows import changed, days_ago
 from tests.support.local_vacuum import Control
 
 if TYPE_CHECKING:
@@ -28,35 +24,18 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning"),
 ]
 
-CHANGED = ("rows_removed", "files_removed", "bytes_removed")
 ROWS = "90 days of ts, rows"
-MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 
 
-def of(version: int) -> dict[str, str]:
-    return {"format-version": str(version)}
-
-
-def test_files_go_whose_rows_are_all_over_and_the_dry_run_says_which(ice: "IcebergLab") -> None:
-    table = AgedIceberg(ice, "t")
+def test_snapshots_show_a_delete_and_the_end_of_the_run_and_are_followed(ice: "IcebergLab") -> None:
+    table = AgedIceberg(ice)
     table.append((1, days_ago(91)), (2, days_ago(200)))
-    table.append((3, days_ago(90.01)))
-    table.append((4, days_ago(91)), (5, days_ago(89)))
-    table.append((6, days_ago(91)), (7, None))
-    table.append((8, days_ago(89.99)))
-    table.append((9, days_ago(0)))
+    table.append((3, days_ago(1)))
     at = asyncio.run(ice.reader(table.name).snapshot())
-    dry = table.run(dry=True)
-    assert (dry.version, dry.commits, table.ids()) == (-1, (), [*range(1, 10)])
-    assert "files with rows of `ts` < TIMESTAMP '20" in dry.reason
     done = table.run()
-    assert table.ids() == [4, 5, 6, 7, 8, 9]
-    figures = [done.figures[name] for name in CHANGED]
-    assert figures == [dry.figures[name] for name in CHANGED]
-    assert figures[:2] == [3, 2]
     (ended, noted), (deleted, summary), *_ = table.snapshots()
     assert (ended, deleted) == ("replace", "delete")
-    assert (summary["deleted-records"], summary[PROOFREAD_KEY]) == ("3", "rows")
+    assert (summary["deleted-records"], summary[PROOFREAD_KEY]) == ("2", "rows")
     marks = [commit_metadata.decode(one[COMMIT_KEY]) for one in (summary, noted)]
     assert [(one.mode, one.origin, one.deduplicated_version) for one in marks if one] == [
         (EXPIRE, CommitOrigin("job", 7), None),
@@ -67,40 +46,14 @@ def test_files_go_whose_rows_are_all_over_and_the_dry_run_says_which(ice: "Icebe
         of_rows, of_end = [one async for one in ice.reader(table.name).changes(at.position, at.metadata)]
         assert (of_rows.version, of_end.version) == done.commits
         assert (of_rows.operation, of_rows.data_change, of_rows.origin) == ("DELETE", True, CommitOrigin("job", 7))
-        assert (len(of_rows.removed), of_end.removed, of_end.data_change) == (2, (), False)
+        assert (len(of_rows.removed), of_end.removed, of_end.data_change) == (1, (), False)
         runs = KeyRuns(appended_version=at.position.version).after(of_rows).after(of_end)
         assert not runs.is_pending
 
     asyncio.run(follow())
-    again = table.run()
-    assert {name for name, count in again.figures.items() if count} == set()
-    assert len(again.commits) == 1
-
-
-@pytest.mark.long("contracts")
-@pytest.mark.parametrize("version", [1, 2, 3])
-@pytest.mark.parametrize(
-    ("kind", "spelled"),
-    [
-        ("DATE", lambda day: day.date()),
-        ("STRING", lambda day: f"{day:%Y-%m-%d}"),
-        ("INT", lambda day: int(f"{day:%Y%m%d}")),
-    ],
-    ids=["date", "days", "numbers"],
-)
-def test_a_partition_goes_once_its_day_is_over_everywhere(
-    ice: "IcebergLab", kind: str, spelled: Any, version: int
-) -> None:
-    """A day is over when it has ended in the last zone, which is 36 hours after it began in UTC."""
-    begins = (NOW - timedelta(days=90)).replace(hour=0, minute=0, second=0)
-    table = AgedIceberg(ice, "t", kind, "ts", properties=of(version))
-    table.append((1, spelled(begins - timedelta(days=2))), (2, spelled(begins)), (3, None), (4, spelled(NOW)))
-    dry = table.run(dry=True)
-    done = table.run()
-    assert [done.figures[name] for name in CHANGED] == [dry.figures[name] for name in CHANGED]
-    assert "ts=" in dry.reason
-    assert table.ids() == [2, 3, 4]
-    assert "groups_proofread_by_rows" not in done.figures, "values of partitions are in the metadata"
+    assert len(table.run().commits) == 1
+    empty = AgedIceberg(ice, "empty")
+    assert (empty.run().commits, empty.run().is_complete) == ((), True)
 
 
 @pytest.mark.long("contracts")
@@ -124,91 +77,22 @@ def test_partitions_that_are_computed_and_files_without_metrics_lose_exactly_wha
 
 
 @pytest.mark.long("contracts")
-@pytest.mark.parametrize(("version", "properties"), [(1, {}), (2, {}), (2, MERGE_ON_READ), (3, MERGE_ON_READ)])
-@pytest.mark.parametrize("by", ["", "bucket(2, id)"])
-def test_rows_leave_files_that_hold_others_by_the_owners_word(
-    ice: "IcebergLab", version: int, properties: dict[str, str], by: str
-) -> None:
-    table = AgedIceberg(ice, "t", by=by, properties=of(version) | properties, rule=ROWS)
-    table.append(*((number, days_ago(80.5 + number)) for number in range(20)), (20, None))
-    table.append(*((number, days_ago(number)) for number in range(30, 40)))
-    table.append((50, days_ago(300)), (51, days_ago(301)))
-    table.append((60, days_ago(91)), (62, days_ago(1)))
-    ice.sql(f"DELETE FROM {table.name} WHERE id IN (19, 0)")
-    without = "duckdb" if version > 2 else ""  # It applies the deletion vector of one file to another.
-    before, kept = table.ids(without=without), [*range(1, 10), 20, *range(30, 40), 62]
-    text = f"SELECT id, _row_id FROM {table.name}"
-    row_ids = {row[0]: row[1] for row in ice.sql(text).collect()} if version > 2 else {}
-    java = ice.java(table.name)
-    java.manageSnapshots().createTag("kept", java.currentSnapshot().snapshotId()).commit()
-    java.manageSnapshots().createBranch("side", java.currentSnapshot().snapshotId()).commit()
-    dry = table.run(dry=True)
-    done = table.run()
-    assert table.ids(without=without) == [one for one in before if one in kept]
-    for name in ("rows_removed", "files_removed", "files_replaced", "bytes_replaced"):
-        assert done.figures.get(name, 0) == dry.figures.get(name, 0), name
-    assert done.figures["rows_removed"] == len(before) - len(kept)
-    assert done.figures["groups_proofread_by_rows"] >= 2
-    assert "groups_unverified" not in done.figures
-    if row_ids:
-        assert {row[0]: row[1] for row in ice.sql(text).collect()} == {one: row_ids[one] for one in kept}
-    assert [table.at(f"'{name}'") for name in ("kept", "side")] == [before, before]
-    assert {operation for operation, _ in table.snapshots()[: len(done.commits)]} <= {"replace", "overwrite", "delete"}
-    assert "rows_removed" not in {name for name, count in table.run().figures.items() if count}
-    assert table.ids(without=without) == kept
-
-
-@pytest.mark.long("contracts")
 @pytest.mark.parametrize("rule", ["90 days of ts", ROWS], ids=["files", "rows"])
 def test_rows_that_are_deleted_by_value_count_for_nothing_and_do_not_come_back(ice: "IcebergLab", rule: str) -> None:
     from tests.support.iceberg_foreign import ForeignWriter, field
 
-    table = AgedIceberg(ice, "t", rule=rule)
+    table = AgedIceberg(ice, rule=rule)
     table.append((1, days_ago(100)), (2, days_ago(101)))
     table.append((3, days_ago(100)), (4, days_ago(1)), (5, days_ago(2)))
     key = pa.schema([field("id", pa.int64(), {"id": 1})])
     ForeignWriter(ice, table.name).delete_values(pa.table({"id": [2, 4]}, schema=key), [1])
-    without = "pyiceberg"  # It reads no deletes by value.
-    assert table.ids(without=without) == [1, 3, 5]
+    table.without = ("pyiceberg",)  # It reads no deletes by value.
+    assert table.ids() == [1, 3, 5]
     dry = table.run(dry=True)
     done = table.run()
-    assert table.ids(without=without) == ([5] if rule == ROWS else [3, 5])
+    assert table.ids() == ([5] if rule == ROWS else [3, 5])
     removed = 2 if rule == ROWS else 1
     assert (done.figures["rows_removed"], dry.figures["rows_removed"]) == (removed, removed)
-
-
-@pytest.mark.long("contracts")
-@pytest.mark.parametrize("version", [2, 3])
-def test_rows_that_others_add_change_or_delete_meanwhile_end_as_they_want(ice: "IcebergLab", version: int) -> None:
-    table = AgedIceberg(ice, "t", properties=of(version) | MERGE_ON_READ)
-    without = "duckdb" if version > 2 else ""
-    table.append((1, days_ago(100)), (2, days_ago(101)))
-    table.append((3, days_ago(100)))
-    control = Control()
-
-    def others(change: int) -> None:
-        if change == 1:
-            ice.sql(f"UPDATE {table.name} SET ts = current_timestamp() WHERE id = 1")
-            table.append((4, days_ago(200)))
-            table.append((5, days_ago(1)))
-
-    control.before_change = others
-    done = table.run(control=control)
-    # A row of the file of 1 and 2 was deleted by position: it is read again, and row 2 is alone in it.
-    assert (done.figures["conflicts"], table.ids(without=without)) == (1, [1, 5])
-    table = AgedIceberg(ice, "rows", properties=of(version) | MERGE_ON_READ, rule=ROWS)
-    table.append((1, days_ago(100)), (2, days_ago(1)), (3, days_ago(1)))
-
-    def deletes(change: int) -> None:
-        if change == 1:
-            ice.sql(f"DELETE FROM {table.name} WHERE id = 3")
-            table.append((4, days_ago(200)), (5, days_ago(1)))
-
-    control = Control()
-    control.before_change = deletes
-    done = table.run(control=control)
-    assert (done.figures["conflicts"], table.ids(without=without)) == (1, [2, 5])
-    assert ice.files_on_disk(table.name) == ice.known_files(table.name), "what was written for nothing is gone"
 
 
 @pytest.mark.long("contracts")
@@ -225,7 +109,7 @@ def test_rows_that_others_add_change_or_delete_meanwhile_end_as_they_want(ice: "
 def test_an_owner_who_changes_rule_or_column_meanwhile_keeps_the_rows(
     ice: "IcebergLab", change: str, rule: str
 ) -> None:
-    table = AgedIceberg(ice, "t", rule=rule)
+    table = AgedIceberg(ice, rule=rule)
     table.append((1, days_ago(100)), *([(2, days_ago(1))] if rule == ROWS else []))
     before, control = table.ids(), Control()
     control.before_change = lambda number: ice.sql(change.format(table.name)) if number == 1 else None
@@ -239,26 +123,23 @@ def test_an_owner_who_changes_rule_or_column_meanwhile_keeps_the_rows(
 
 @pytest.mark.long("contracts")
 def test_a_column_that_is_not_in_the_newest_snapshot_or_had_another_name_is_the_same_one(ice: "IcebergLab") -> None:
-    table = AgedIceberg(ice, "t", rule="90 days of ts")
+    table = AgedIceberg(ice, rule="90 days of ts")
     table.append((1, days_ago(100)), (2, days_ago(101)))
     ice.sql(f"ALTER TABLE {table.name} RENAME COLUMN ts TO moment")
-    table.rule = "90 days of moment"
-    ice.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('lakewright.delete-rows-after' = '{table.rule}')")
+    table.set_rule("90 days of moment")
     assert table.run(dry=True).figures["rows_removed"] == 2
     ice.sql(f"ALTER TABLE {table.name} ADD COLUMN ts TIMESTAMP")
     assert table.run(dry=True).figures["rows_removed"] == 2, "another column has the old name"
-    table.rule = "90 days of ts"
-    ice.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('lakewright.delete-rows-after' = '{table.rule}')")
+    table.set_rule("90 days of ts")
     assert table.run().figures.get("rows_removed", 0) == 0, "rows of before the column have no time"
-    table.rule = "90 days of moment"
-    ice.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('lakewright.delete-rows-after' = '{table.rule}')")
+    table.set_rule("90 days of moment")
     assert table.run().figures["rows_removed"] == 2
     assert table.ids() == []
 
 
 @pytest.mark.long("contracts")
 def test_files_of_other_partition_specs_go_by_their_own(ice: "IcebergLab") -> None:
-    table = AgedIceberg(ice, "t", "DATE", rule=ROWS)
+    table = AgedIceberg(ice, kind="DATE", rule=ROWS)
     table.append((1, days_ago(100).date()), (2, days_ago(1).date()))
     ice.java(table.name).updateSpec().addField("ts").commit()
     table.append((3, days_ago(100).date()), (4, days_ago(1).date()))
@@ -278,60 +159,20 @@ def test_files_of_other_partition_specs_go_by_their_own(ice: "IcebergLab") -> No
 
 
 @pytest.mark.long("contracts")
-def test_a_clock_that_is_ahead_deletes_nothing_that_writers_have_not_outlived(
-    ice: "IcebergLab", monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("default", "kept"), [("2001-01-01", [9]), ("2999-01-01", [1, 2, 9])])
+def test_rows_of_before_the_column_are_as_old_as_its_initial_default(
+    ice: "IcebergLab", default: str, kept: list[int]
 ) -> None:
-    table = AgedIceberg(ice, "t")
-    table.append((1, days_ago(89)))
-    table.append((2, days_ago(91)))
-    later = NOW + timedelta(days=400)
-    monkeypatch.setattr("actor.row_expiry.time.time_ns", lambda: at_ms(later) * 1_000_000)
-    assert table.run(dry=True, at=later).figures["rows_removed"] == 1
-    assert table.run(at=later).figures["rows_removed"] == 1
-    # Our own commits say nothing of the time: they may have been made by the same clock.
-    assert "rows_removed" not in {name for name, count in table.run(at=later).figures.items() if count}
-    assert table.ids() == [1]
-
-
-@pytest.mark.long("contracts")
-def test_a_file_that_holds_more_than_its_metrics_say_stays_and_is_named(ice: "IcebergLab") -> None:
-    table = AgedIceberg(ice, "t")
-    table.append((1, days_ago(1)))
-    table.append((2, days_ago(100)))
-    path = _swap_metrics(ice, table)
-    with pytest.raises(RefusedFiles, match="newer than its statistics say") as refused:
-        table.run()
-    assert refused.value.files == (path,)
-    assert [row[0] for row in ice.sql(f"SELECT id FROM {table.name}").collect()] == [1]
-
-
-def _swap_metrics(ice: "IcebergLab", table: AgedIceberg) -> str:
-    """Give the file of the newest row the metrics of the oldest; return its path."""
-    java, resolve = ice.java(table.name), ice.engine._scala.resolve
-    tasks = ice.engine._scala.iceberg_ages.planned(java, java.currentSnapshot().snapshotId(), 2, 2**62)
-    files = sorted((task.file() for task in tasks), key=lambda one: str(one.upperBounds()))
-    by_age = {bytes(one.upperBounds().get(2).array()): one for one in files}
-    old, new = (by_age[one] for one in sorted(by_age, key=lambda one: int.from_bytes(one, "little")))
-    metrics = resolve("org.apache.iceberg.Metrics")(
-        new.recordCount(), None, None, old.nullValueCounts(), None, old.lowerBounds(), old.upperBounds()
-    )
-    builder = resolve("org.apache.iceberg.DataFiles").builder(java.spec()).copy(new).withMetrics(metrics)
-    java.newOverwrite().deleteFile(new).commit()
-    java.newAppend().appendFile(builder.build()).commit()
-    return str(new.location())
-
-
-@pytest.mark.long("contracts")
-def test_only_the_tables_own_properties_delete_rows(ice: "IcebergLab") -> None:
-    table = AgedIceberg(ice, "t")
-    table.append((1, days_ago(100)))
-    table.rule = "10 days of ts"
-    assert (table.run().commits, table.ids()) == ((), [1])
-    ice.sql(f"ALTER TABLE {table.name} UNSET TBLPROPERTIES ('lakewright.delete-rows-after')")
-    table.rule = "90 days of ts"
-    assert (table.run().commits, table.ids()) == ((), [1])
-    other = AgedIceberg(ice, "other", "BIGINT")
-    with pytest.raises(Unsupported, match="no date or timestamp"):
-        other.run()
-    empty = AgedIceberg(ice, "empty")
-    assert (empty.run().commits, empty.run().is_complete) == ((), True)
+    table = AgedIceberg(ice, properties={"format-version": "3"}, rule="90 days of at, rows")
+    table.append((1, days_ago(1)), (2, days_ago(300)))
+    resolve = ice.engine._scala.resolve
+    kind = resolve("org.apache.iceberg.types.Types$TimestampType").withZone()
+    literal = resolve("org.apache.iceberg.expressions.Literal").of(f"{default}T00:00:00+00:00").to(kind)
+    table.java.updateSchema().addColumn("at", kind, "", literal).commit()
+    rows = f"(8, NULL, TIMESTAMP '{days_ago(100)}Z'), (9, NULL, TIMESTAMP '{days_ago(1)}Z')"
+    table.sql(f"INSERT INTO {{}} SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
+    dry = table.run(dry=True)
+    done = table.run()
+    assert (table.ids(), changed(done)) == (kept, changed(dry))
+    assert "groups_unverified" not in done.figures
+    assert changed(table.run()) == {}

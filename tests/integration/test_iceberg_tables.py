@@ -565,3 +565,28 @@ def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables
         assert (refused.status_code, "have no manifests" in refused.text) == (httpx.codes.CONFLICT, True)
     (note,) = decider.get("/v1/tables/delta")["policy"]["notes"]
     assert note == "rewrite-manifests-at has no effect on Delta tables: they have no manifests"
+
+
+def test_statistics_of_columns_are_due_where_rows_changed_and_never_on_delta_tables(
+    decider: LiveDecider, lake: Lake, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decider.decide.compute_statistics.EVALUATED_AFTER_MS", 0)
+    lake.configure(**{"lakewright__compute-statistics-at": "0.5", "lakewright__enabled": "true"})
+    lake.append(2)
+    register(decider, PLACE, name="orders")
+    decider.run(decider.task("timers").run_once())
+    assert "compute_statistics" in kinds(redis_url)
+    (made,) = (
+        one
+        for one in decider.get("/v1/tables/orders/decisions", limit=100)["decisions"]
+        if "statistics" in one["action"]
+    )
+    assert (made["reason"], "rows changed" in made["message"]) == ("statistics_old", True)
+    requested = decider.post("/v1/tables/orders/actions/compute-statistics", {}).json()
+    assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("compute_statistics", "merged")]
+    called = CliRunner().invoke(app, ["--url", decider.url, "compute-statistics", "orders"])
+    assert called.exit_code == 0
+    write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
+    register(decider, str(tmp_path / "delta"), name="delta")
+    refused = decider.post("/v1/tables/delta/actions/compute-statistics", {})
+    assert (refused.status_code, "no place for statistics" in refused.text) == (httpx.codes.CONFLICT, True)

@@ -11,6 +11,7 @@ from shared.formats import delta
 from shared.jobs.options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
 from shared.layout.partition_stats import PartitionStats
+from shared.layout.statistics_age import StatisticsAge
 from shared.layout.stats_sum import PartitionSums
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, Policy
@@ -118,6 +119,9 @@ class MemoryLog:
         return self.checkpointed
 
     async def manifests(self) -> ManifestFiles | None:
+        return None
+
+    async def statistics_age(self) -> StatisticsAge | None:
         return None
 
     async def checkpointed_files(self) -> tuple[int, int] | None:

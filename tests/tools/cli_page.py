@@ -23,6 +23,7 @@ PAGES = {
     "optimizations": "history.md",
     "queue": "queue.md",
     "rewrite-manifests": "iceberg.md#manifests",
+    "compute-statistics": "iceberg.md#statistics-of-columns",
     "sort": "sorting.md",
     "tables cells": "clustering.md#cells",
     "tables index": "qbeast.md",

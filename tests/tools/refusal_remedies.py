@@ -18,6 +18,7 @@ from shared.layout.clustered_files import ClusterReason
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.manifest_files import ManifestReason
 from shared.layout.sort_planner import SortReason
+from shared.layout.statistics_age import StatisticsReason
 
 RULE = "shared/formats/delta.py"
 LOG = "decider/formats/delta/metadata.py"
@@ -177,6 +178,8 @@ REASONS: Mapping[DecisionReason, str] = {
     ManifestReason.FEW: "Nothing; lower `lakewright.rewrite-manifests-at` to rewrite earlier",
     PropertiesReason.ONLY_ON_REQUEST: "Nothing; apply the advice with `lakewright advice apply`",
     ManifestReason.MANIFESTS_NOT_KNOWN: "Nothing; unset `lakewright.rewrite-manifests-at` on Delta tables",
+    StatisticsReason.NEW: "Nothing; lower `lakewright.compute-statistics-at` to compute them earlier",
+    StatisticsReason.NOT_KNOWN: "Nothing; unset `lakewright.compute-statistics-at` on Delta tables",
 }
 """What to do about each reason that leaves a partition, or a table as a whole, as it is."""
 

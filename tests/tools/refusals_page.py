@@ -42,6 +42,7 @@ from shared.layout.clustered_files import ClusterReason
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.manifest_files import ManifestReason
 from shared.layout.sort_planner import SortReason
+from shared.layout.statistics_age import StatisticsReason
 from shared.partitions import WHOLE_TABLE
 from shared.refusals import Refusal, RefusalCode, RefusalReason
 from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
@@ -112,6 +113,7 @@ STARTS_WORK = frozenset(
         IndexReason.ELIGIBLE,
         IndexReason.NEW_FILES,
         ManifestReason.MANY,
+        StatisticsReason.OLD,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""

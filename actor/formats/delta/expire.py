@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_adds, decode_origins, decode_statistics, json_array
@@ -18,10 +18,10 @@ from actor.formats.delta.read_rows import refused_sizes
 from actor.formats.delta.removal_job import RemovalJob, schema_fields
 from actor.formats.delta.row_removal import WrittenRemoval
 from actor.formats.delta.superseded_rows import files_by_name
-from actor.formats.delta.write import logical_rows
+from actor.formats.delta.write import are_visible, logical_rows
 from actor.not_wanted import own_expiry
 from actor.proofread.model import Proof
-from actor.row_expiry import AgedOut, ExpirySearch, days_over, portions, proofread_of
+from actor.row_expiry import AgedOut, ExpirySearch, RowCounts, days_over, not_all_read, portions, proofread_of
 from shared.formats.delta_keys import delta_expiry_column
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE, partition_values
@@ -98,22 +98,39 @@ class _DeltaFilesByAge:
         return [one for one, of in known if bound.may_cover(of, name) and not bound.covers_all(of, name)]
 
     def delete(self, search: ExpirySearch, files: Sequence[LoggedFile]) -> AgedOut[LoggedFile] | None:
-        run, column, bound, proof = self.run, search.column, search.bound, None
+        run, proof = self.run, None
         live, young = self._live(WHOLE_TABLE, files), list[LoggedFile]()
-        if column not in self.metadata.partition_columns:
-            with refused_sizes(self.log, files):
-                frame = self.log.frame(self.snapshot, run.scala.adds(json_array(files)))
-                newer = OverRows(run.scala, column, bound).counts(frame, over=False)
-            young = [one for one in files if file_name(one.file.path).rpartition("/")[2] in newer]
+        if search.column not in self.metadata.partition_columns:
+            young = self._young(search, files)
             live = self._live(WHOLE_TABLE, [one for one in files if one not in young])
             if live.inputs and not search.is_dry:
                 proof = self._proofread(run.proofs(self.log, self.shape), search, live.inputs)
-        counted = logical_rows(live.inputs)
-        rows = self.log.rows(self.snapshot, run.scala.adds(json_array(live.inputs))) if counted is None else counted
+        rows = self._rows(live.inputs)
         removal = WrittenRemoval(live, (), 0, proof=proof, replaced=live.inputs, removed_rows=rows)
         if live.inputs and not search.is_dry and not self._commit(search, removal):
             return None
         return AgedOut(live.inputs, rows, young)
+
+    def _young(self, search: ExpirySearch, files: Sequence[LoggedFile]) -> list[LoggedFile]:
+        """Return the files that hold rows which are not over; raises Corrupt if Spark has not read all rows of one."""
+        by_name: dict[str, list[LoggedFile]] = {}
+        for one in files:
+            by_name.setdefault(file_name(one.file.path).rpartition("/")[2], []).append(one)
+        with refused_sizes(self.log, files):
+            frame = self.log.frame(self.snapshot, self.run.scala.adds(json_array(files)))
+            counts = OverRows(self.run.scala, search.column, search.bound).counts(frame)
+        for name, some in by_name.items():
+            found, rows = sum(counts.get(name, RowCounts())), self._rows(some)
+            if found != rows and not are_visible(found, some, partial(self._read, some)):
+                raise not_all_read(self.run.job.location, some[0].file.path, rows, found)
+        return [one for name, some in by_name.items() if name in counts and counts[name].others for one in some]
+
+    def _rows(self, files: Sequence[LoggedFile]) -> int:
+        counted = logical_rows(files)
+        return self._read(files) if counted is None else counted
+
+    def _read(self, files: Sequence[LoggedFile]) -> int:
+        return self.log.rows(self.snapshot, self.run.scala.adds(json_array(files)))
 
     def _commit(self, search: ExpirySearch, removal: WrittenRemoval) -> bool:
         return self.run.commit(self.run.committer(self.log, self.shape, search.bound.condition), removal)
@@ -141,7 +158,7 @@ class _DeltaFilesByAge:
             named, over = files_by_name(files, run.job.location), OverRows(run.scala, search.column, search.bound)
             with refused_sizes(log, files):
                 frame = log.frame(snapshot, run.scala.adds(json_array(files)))
-                counts = {named[name]: count for name, count in over.counts(frame, over=True).items()}
+                counts = {named[name]: count.over for name, count in over.counts(frame).items() if count.over}
                 if counts and not search.is_dry:
                     live = self._live(partition, list(counts))
                     paths = OutputPaths(run.scala, log, snapshot, shape, prefix)

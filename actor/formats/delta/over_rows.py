@@ -11,6 +11,7 @@ from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.superseded_rows import FILE, READ, REMOVED
 from actor.jvm.scala import Scala
 from actor.proofread.model import Proof
+from actor.row_expiry import RowCounts, row_counts
 from shared.policy.row_expiry import ExpiryBound
 from shared.table import PartitionColumn
 
@@ -20,20 +21,21 @@ class OverRows:
 
     def __init__(self, scala: Scala, column: PartitionColumn, bound: ExpiryBound) -> None:
         self.condition = bound.condition
+        self._is_over = f"coalesce({bound.condition}, false) AS {REMOVED}"
         self._scala = scala
         self._column = column
         self._bound = bound
 
-    def counts(self, frame: Any, *, over: bool) -> Mapping[str, int]:
-        """Count the rows of a frame that are over, or are not, by the name of their file; files without any lack."""
-        where = f"coalesce({self.condition}, false)"
-        found = frame.filter(where if over else f"NOT {where}").selectExpr(self._scala.seq([READ[0]]))
-        rows = found.groupBy(FILE, self._scala.seq()).count().toJSON().collectAsList()
-        return {unquote(row[FILE]): int(row["count"]) for row in map(json.loads, rows)}
+    def counts(self, frame: Any) -> Mapping[str, RowCounts]:
+        """Count the rows of a frame by the name of their file; files without any lack."""
+        seq = self._scala.seq
+        rows = frame.selectExpr(seq([READ[0], self._is_over])).groupBy(FILE, seq([REMOVED])).count()
+        found = map(json.loads, rows.toJSON().collectAsList())
+        return row_counts((unquote(row[FILE]), row[REMOVED], row["count"]) for row in found)
 
     def mark(self, frame: Any) -> Any:
         """Add the columns `FILE`, `PART`, `ROW` and `REMOVED` to a frame that reads some of the files."""
-        return frame.selectExpr(self._scala.seq(["*", *READ, f"coalesce({self.condition}, false) AS {REMOVED}"]))
+        return frame.selectExpr(self._scala.seq(["*", *READ, self._is_over]))
 
     def compare(
         self, proofs: Proofs, live: LiveGroup, replaced: Sequence[LoggedFile], outputs: Sequence[LoggedFile]

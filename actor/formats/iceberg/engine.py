@@ -15,12 +15,14 @@ from actor.formats.iceberg.expire import IcebergAgedTable
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
 from actor.formats.iceberg.java_manifests import JavaManifests
+from actor.formats.iceberg.java_statistics import JavaStatistics, keep_statistics
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.manifests_job import ManifestsJob
 from actor.formats.iceberg.output_check import OutputCheck
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.iceberg.properties_job import IcebergPropertiesJob
 from actor.formats.iceberg.row_group_copy import IcebergCopier
+from actor.formats.iceberg.statistics_job import StatisticsJob
 from actor.formats.iceberg.vacuum import IcebergVacuum
 from actor.formats.iceberg.vacuum_table import JavaVacuumTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
@@ -49,7 +51,7 @@ from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.formats.iceberg.refusal import refusal
 from shared.formats.iceberg.support import JOB_KINDS
-from shared.jobs.payload import EXPIRE, REWRITE_MANIFESTS, SET_PROPERTIES
+from shared.jobs.payload import COMPUTE_STATISTICS, EXPIRE, REWRITE_MANIFESTS, SET_PROPERTIES
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
 from shared.paths.boundary import Boundary
@@ -137,7 +139,10 @@ class IcebergEngine(JvmEngine):
                 self._boundary,
                 given.rewrite,
             )
-            return rewrite.run(request, control)
+            outcome = rewrite.run(request, control)
+            if outcome.version is not None:
+                keep_statistics(self._scala, opened.table)
+            return outcome
 
     def _check_plain(self, head: TableHead, location: str) -> None:
         if canonical_location(head.location) != canonical_location(location):
@@ -159,15 +164,25 @@ class IcebergEngine(JvmEngine):
             raise RetryableError(f"this release runs no {job.kind} of Iceberg tables; upgrade the actors")
         check = partial(_check, location=job.location, table_uuid=job.table_uuid)
         with self._opened(job.location, job.origin.job) as opened:
-            table = opened.table
-            if job.kind == REWRITE_MANIFESTS:
-                return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
-            if job.kind == SET_PROPERTIES:
-                return IcebergPropertiesJob(table, job, control, check).run()
-            if job.kind == EXPIRE:
-                return self._expire(opened, job, control, check)
-            store = JavaVacuumTable(self._scala, table, check, self._boundary)
-            return IcebergVacuum(store, job, control, self._settings.vacuum).run()
+            outcome = self._table_job(opened, job, control, check)
+            if outcome.commits:
+                keep_statistics(self._scala, opened.table)
+            return outcome
+
+    def _table_job(
+        self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
+    ) -> TableJobOutcome:
+        table = opened.table
+        if job.kind == REWRITE_MANIFESTS:
+            return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
+        if job.kind == COMPUTE_STATISTICS:
+            return StatisticsJob(JavaStatistics(self._scala, table, opened.session), job, control, check).run()
+        if job.kind == SET_PROPERTIES:
+            return IcebergPropertiesJob(table, job, control, check).run()
+        if job.kind == EXPIRE:
+            return self._expire(opened, job, control, check)
+        store = JavaVacuumTable(self._scala, table, check, self._boundary)
+        return IcebergVacuum(store, job, control, self._settings.vacuum).run()
 
     def _expire(
         self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -28,7 +27,7 @@ from actor.proofread.model import DeleteForm, Deletes
 from actor.rewrite.checks import require_free_space
 from actor.rewrite.commit import Committer
 from actor.rewrite.job_permission import JobPermission, commit_removal
-from actor.row_expiry import AgedOut, ExpirySearch, days_over, portions
+from actor.row_expiry import AgedOut, ExpirySearch, RowCounts, days_over, not_all_read, portions, row_counts
 from shared.errors import Conflict, Corrupt, Unsupported
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
@@ -91,13 +90,6 @@ class IcebergAgedTable:
         head = self.table.refresh()
         at = main_versions(head)
         self.commits += [at[one.id] for one in head.chain() if one.summary.get(COMMIT_KEY) == mark]
-
-
-class _Counts(NamedTuple):
-    """Rows of a file that readers see, by whether they are over."""
-
-    over: int
-    others: int
 
 
 class _IcebergFilesByAge:
@@ -239,7 +231,7 @@ class _IcebergFilesByAge:
                 return None
         return replaced
 
-    def _counts(self, search: ExpirySearch, files: Sequence[LiveInput]) -> Mapping[str, _Counts]:
+    def _counts(self, search: ExpirySearch, files: Sequence[LiveInput]) -> Mapping[str, RowCounts]:
         """Count the rows of files that readers see, by Spark, as the delete files leave them."""
         if not files:
             return {}
@@ -253,20 +245,20 @@ class _IcebergFilesByAge:
             # With ids of rows, a table that is read as for a rewrite has no column of files.
             over = f"coalesce({search.bound.condition}, false) AS {_OVER}"
             rows = frame.selectExpr(f"input_file_name() AS {_FILE}", over)
-            found = {(row[0], row[1]): int(row[2]) for row in rows.groupBy(_FILE, _OVER).count().collect()}
+            counts = row_counts(map(tuple, rows.groupBy(_FILE, _OVER).count().collect()))
         finally:
             table.unstage(name)
-        strange = {path for path, _ in found} - {one.path for one in files}
+        strange = set(counts) - {one.path for one in files}
         if strange:
             raise Corrupt(f"{self._head.location}: Spark names the file {min(strange)}, which it was not to read")
-        return {one.path: _Counts(found.get((one.path, True), 0), found.get((one.path, False), 0)) for one in files}
+        return {one.path: counts.get(one.path, RowCounts()) for one in files}
 
-    def _require_all(self, files: Sequence[LiveInput], counts: Mapping[str, _Counts]) -> None:
+    def _require_all(self, files: Sequence[LiveInput], counts: Mapping[str, RowCounts]) -> None:
         """Raise Corrupt if Spark has read fewer or more rows of a file than it has."""
         for one in files:
             rows, found = known_rows([one]), sum(counts[one.path])
             if rows is not None and found != rows:
-                raise Corrupt(f"{self._head.location}: {one.path} has {rows} rows, and Spark read {found}")
+                raise not_all_read(self._head.location, one.path, rows, found)
 
     def _commit(self, committer: Committer[StagedGroup], groups: Sequence[StagedGroup]) -> bool:
         return commit_removal(self._run, committer, groups)

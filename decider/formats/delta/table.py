@@ -98,6 +98,10 @@ class DeltaTable:
         """Return None: the log lists the files."""
         return
 
+    async def statistics_age(self) -> None:
+        """Return None: the log has no place for statistics of columns."""
+        return
+
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return version and number of `add` actions that `_last_checkpoint` names."""
         return await self._log.checkpointed_files()

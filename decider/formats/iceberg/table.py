@@ -21,6 +21,7 @@ from decider.formats.table_format import (
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.errors import InvalidInput, NoTable, Unsupported
+from shared.formats.iceberg.column_statistics import statistics_age
 from shared.formats.iceberg.deletes import DeleteIndex
 from shared.formats.iceberg.head_cache import HeadCache
 from shared.formats.iceberg.manifests import keeps_rows, manifest_files
@@ -30,6 +31,7 @@ from shared.formats.iceberg.positions import digest_snapshot, newest_position, p
 from shared.formats.iceberg.refusal import refusal
 from shared.jobs.options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
+from shared.layout.statistics_age import StatisticsAge
 from shared.paths.boundary import Boundary
 from shared.paths.locations import catalog_name
 from shared.policy.policy import Policy
@@ -156,6 +158,10 @@ class IcebergTable:
             return None
         found = await self._reader.manifests(head.snapshots[head.current])
         return manifest_files(found, head.metadata.configuration)
+
+    async def statistics_age(self) -> StatisticsAge | None:
+        """Count the rows that changed since by the summaries of snapshots."""
+        return statistics_age(await self._source.head())
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return None: each snapshot has its totals."""

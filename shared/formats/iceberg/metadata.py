@@ -66,6 +66,7 @@ class StatisticsFile:
     snapshot: int
     path: str
     size_bytes: int
+    is_of_columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +242,16 @@ def as_paimon(head: TableHead) -> TableHead:
 
 
 def _records(raw: Mapping[str, Any], path: str) -> MetadataRecords:
-    statistics = (*(raw.get("statistics") or ()), *(raw.get("partition-statistics") or ()))
+    kinds = ("statistics", True), ("partition-statistics", False)
+    statistics = ((one, of_columns) for name, of_columns in kinds for one in raw.get(name) or ())
     return MetadataRecords(
         tuple((int(one["timestamp-ms"]), int(one["snapshot-id"])) for one in raw.get("snapshot-log") or ()),
         tuple(str(one["metadata-file"]) for one in raw.get("metadata-log") or ()),
         tuple(
-            StatisticsFile(int(one["snapshot-id"]), str(one["statistics-path"]), int(one["file-size-in-bytes"]))
-            for one in statistics
+            StatisticsFile(
+                int(one["snapshot-id"]), str(one["statistics-path"]), int(one["file-size-in-bytes"]), of_columns
+            )
+            for one, of_columns in statistics
         ),
         path,
     )

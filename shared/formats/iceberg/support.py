@@ -6,6 +6,7 @@ from shared.jobs.payload import (
     CHECKPOINT,
     CLUSTER,
     COMPACT,
+    COMPUTE_STATISTICS,
     DEDUPLICATE,
     EXPIRE,
     INDEX,
@@ -14,14 +15,13 @@ from shared.jobs.payload import (
     VACUUM,
 )
 
-JOB_KINDS = (COMPACT, VACUUM, EXPIRE, REWRITE_MANIFESTS, SET_PROPERTIES)
+JOB_KINDS = (COMPACT, VACUUM, EXPIRE, REWRITE_MANIFESTS, COMPUTE_STATISTICS, SET_PROPERTIES)
 """Kinds of jobs that the engine runs."""
 
 SUPPORT = FormatSupport(
     title="Iceberg",
     job_kinds=JOB_KINDS,
     orders_rows=False,
-    has_manifests=True,
     has_entries=True,
     instead={
         CLUSTER: "there is no CLUSTER BY in Iceberg",

@@ -10,7 +10,6 @@ from decider.decide.actions import ACTIONS
 from decider.state.format_limits import limit
 from shared.errors import InvalidInput, RetryableError
 from shared.formats.registry import support_of
-from shared.jobs.payload import REWRITE_MANIFESTS
 from shared.policy.policy import Policy
 from tests.support.memory_engine import MemoryEngine
 
@@ -72,8 +71,7 @@ pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 def test_the_decider_plans_exactly_the_kinds_on_whole_tables_that_the_engine_runs(engine: type[TableEngine]) -> None:
     support = support_of(engine.format)
     policy, _ = limit(Policy(), support, {})
-    never = () if support.has_manifests else (REWRITE_MANIFESTS,)
-    planned = [kind for kind in ACTIONS.table_kinds if policy.runs(kind) and kind not in never]
+    planned = [kind for kind in ACTIONS.table_kinds if policy.runs(kind) and kind not in support.lacks]
     assert sorted(planned) == sorted(engine.table_kinds)
     assert {kind for kind in ACTIONS.partition_kinds if policy.runs(kind)} <= {*RUNNABLE_KINDS}
 

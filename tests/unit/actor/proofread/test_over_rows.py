@@ -86,3 +86,13 @@ def test_a_file_without_the_column_has_no_row_that_is_over(
     older = stored(tmp_path / "a", pa.table({"n": pa.array([2, 2], pa.int64())}))
     assert ending(connection, kind, [older], [file(tmp_path / "out", kind, [2, 2])]) is ReadEnding.SAME
     assert ending(connection, kind, [older], []) is ReadEnding.DIFFERENT
+
+
+@pytest.mark.parametrize("row", [0, 1])
+def test_rows_of_before_the_column_are_as_old_as_its_initial_default(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, kind: str, row: int
+) -> None:
+    older = stored(tmp_path / "a", pa.table({"n": pa.array([1, 1], pa.int64())}))
+    columns = (Field("n", "int64"), Field("t", kind, default=json.dumps(KINDS[kind][2][row].isoformat())))
+    group = group_of(columns, [replace(older, deletes=(over(kind),))], [file(tmp_path / "out", kind, [1, 1])][:row])
+    assert read(connection, group).ending is ReadEnding.SAME

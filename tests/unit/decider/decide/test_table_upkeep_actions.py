@@ -6,17 +6,20 @@ from fractions import Fraction
 import pytest
 
 from decider.decide.checkpoint import CHECKPOINT_ACTION, CheckpointReason
+from decider.decide.compute_statistics import COMPUTE_STATISTICS_ACTION
 from decider.decide.decision import TableSignals
 from decider.decide.deduplicate import DEDUPLICATE_ACTION, DeduplicateReason
 from decider.decide.expire import EXPIRE_ACTION, ExpiryReason
 from decider.decide.rewrite_manifests import EVALUATED_AFTER_MS, REWRITE_MANIFESTS_ACTION
 from decider.decide.set_properties import SET_PROPERTIES_ACTION, PropertiesReason
 from decider.decide.signals_text import describe
+from decider.decide.table_action import TableAction
 from decider.decide.vacuum import VACUUM_ACTION, VacuumReason
 from shared.jobs.options import DeduplicateOptions, ExpiryOptions, VacuumOptions
 from shared.layout.key_runs import KeyRuns
 from shared.layout.manifest_files import ManifestFiles, ManifestReason
 from shared.layout.removals import Removals
+from shared.layout.statistics_age import StatisticsAge, StatisticsReason
 from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
@@ -151,22 +154,43 @@ def test_a_rewrite_is_proposed_where_as_many_are_superfluous_as_the_policy_says(
         assert made.prediction is None
 
 
-def test_a_table_is_evaluated_some_time_after_new_commits_and_not_later_for_those_that_follow() -> None:
-    timer = REWRITE_MANIFESTS_ACTION.timer
-    assert timer(TableSignals(7, new_commits=3), MANIFESTS_REWRITTEN, 17) == (
-        17 + EVALUATED_AFTER_MS,
-        TimerChange.EARLIER,
-    )
-    assert timer(TableSignals(7), MANIFESTS_REWRITTEN, 17) is None
-    assert timer(TableSignals(7, new_commits=3), Policy(), 17) is None
-    assert (REWRITE_MANIFESTS_ACTION.is_on(MANIFESTS_REWRITTEN), REWRITE_MANIFESTS_ACTION.is_on(Policy())) == (
-        True,
-        False,
-    )
+STATISTICS_COMPUTED = Policy(compute_statistics_at=Fraction(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("age", "reason"),
+    [
+        (StatisticsAge(10, 100, 900), StatisticsReason.OLD),
+        (StatisticsAge(9, 100, 900), StatisticsReason.NEW),
+        (None, StatisticsReason.NOT_KNOWN),
+    ],
+)
+def test_statistics_are_computed_where_so_large_a_share_of_the_rows_changed_as_the_policy_says(
+    age: StatisticsAge | None, reason: StatisticsReason
+) -> None:
+    made = COMPUTE_STATISTICS_ACTION.evaluate(TableSignals(7, statistics=age), STATISTICS_COMPUTED, 0)
+    assert made.reason is reason
+    is_due = reason is StatisticsReason.OLD
+    assert (made.prediction.bytes if made.prediction else None) == (900 if is_due else None)
+
+
+@pytest.mark.parametrize(
+    ("action", "policy"),
+    [(REWRITE_MANIFESTS_ACTION, MANIFESTS_REWRITTEN), (COMPUTE_STATISTICS_ACTION, STATISTICS_COMPUTED)],
+)
+def test_a_table_is_evaluated_some_time_after_new_commits_and_not_later_for_those_that_follow(
+    action: TableAction, policy: Policy
+) -> None:
+    due = 17 + EVALUATED_AFTER_MS, TimerChange.EARLIER
+    assert action.timer(TableSignals(7, new_commits=3), policy, 17) == due
+    assert action.timer(TableSignals(7), policy, 17) is None
+    assert action.timer(TableSignals(7, new_commits=3), Policy(), 17) is None
+    assert (action.is_on(policy), action.is_on(Policy())) == (True, False)
 
 
 def test_the_record_of_a_decision_has_the_numbers() -> None:
-    signals = TableSignals(7, manifests=ManifestFiles(51, 1 << 20, 1))
+    signals = TableSignals(7, manifests=ManifestFiles(51, 1 << 20, 1), statistics=StatisticsAge(8, 90, 1))
+    assert "Since the newest statistics of columns, 8 of 90 rows changed." in describe(signals)
     assert "51 manifests with 1 MiB, of which 1 would be enough." in describe(signals)
     assert "manifests" not in describe(TableSignals(7))
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -13,18 +14,18 @@ from actor.formats.delta.actions import decode_adds
 from actor.formats.delta.expire import DeltaAgedTable, _DeltaFilesByAge
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.over_rows import OverRows
-from actor.formats.delta.superseded_rows import FILE
+from actor.formats.delta.superseded_rows import FILE, REMOVED
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import DeleteForm, Deletes, Proof, Reading, Rewritten
 from actor.row_expiry import NO_TIME, NOT_ASKED, ExpiryJob
-from shared.errors import Conflict, RefusedFiles, Unsupported
+from shared.errors import Conflict, Corrupt, RefusedFiles, Unsupported
 from shared.jobs.options import ExpiryOptions
 from shared.jobs.payload import EXPIRE
 from shared.layout.commit_metadata import CommitMetadata
 from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeScala, FakeSessions, FakeTable
-from tests.support.fake_delta_table import METADATA, FakeFrame, FakeTransaction, add, remove
+from tests.support.fake_delta_table import METADATA, FakeFrame, FakeTransaction, add, remove, vector
 from tests.support.local_vacuum import Control
 
 TODAY = date(2026, 3, 31)
@@ -52,13 +53,13 @@ def info(at_ms: int = NOW_MS, **more: Any) -> dict[str, Any]:
 
 
 class World:
-    """A table in memory, partitioned by the day p; `newer` are names of files that hold newer rows than they say."""
+    """A table in memory, partitioned by the day p; `others` are how many rows of files are not over."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.table = FakeTable()
         self.control = Control()
-        self.newer: list[str] = []
-        self.over: dict[str, int] = {}
+        self.others: dict[str, int] = {}
+        self.unread = 0  # Rows of each file that Spark does not return.
         self.compared: list[list[tuple[str, tuple[Deletes, ...]]]] = []
         self.conditions: list[str] = []
         self.read: list[str] = []
@@ -83,19 +84,19 @@ class World:
         monkeypatch.setattr(TableLog, "files", listed)
         monkeypatch.setattr(TableLog, "partitions", partitions)
         monkeypatch.setattr(TableLog, "commit_delete", commit)
-        monkeypatch.setattr(FakeFrame, "filter", lambda frame, condition: self._rows(frame, condition))
+        monkeypatch.setattr(FakeFrame, "selectExpr", lambda *given: self._counts(*given), raising=False)
         monkeypatch.setattr("actor.row_expiry.time.time_ns", lambda: self.clock_ms * 1_000_000)
 
-    def _rows(self, frame: FakeFrame, condition: str) -> Any:
-        paths = [body["path"] for body in frame.bodies]
-        self.read += paths
-        self.conditions.append(condition)
-        over = {path: self.over[path] for path in paths if path in self.over}
-        found = dict.fromkeys(self.newer, 1) if condition.startswith("NOT") else over
-        texts = [json.dumps({FILE: name, "count": count}) for name, count in found.items()]
+    def _counts(self, frame: FakeFrame, columns: list[str]) -> Any:
+        self.read += [body["path"] for body in frame.bodies]
+        self.conditions.append(columns[-1])
+        texts = []
+        for body in frame.bodies:
+            rows, others = FakeFrame(frame.table, [body]).count(), self.others.get(body["path"], 0)
+            counts = {True: rows - others - self.unread, False: others}
+            texts += [json.dumps({FILE: quote(body["path"]), REMOVED: over, "count": n}) for over, n in counts.items()]
         counted = SimpleNamespace(toJSON=lambda: SimpleNamespace(collectAsList=lambda: texts))
-        grouped = SimpleNamespace(count=lambda: counted)
-        return SimpleNamespace(selectExpr=lambda _: SimpleNamespace(groupBy=lambda *_: grouped))
+        return SimpleNamespace(groupBy=lambda *_: SimpleNamespace(count=lambda: counted))
 
     def _check(self, group: Rewritten, mode: Proofread, **__: object) -> Proof:
         self.modes.add(mode)
@@ -341,21 +342,35 @@ def test_files_go_by_statistics_once_all_their_rows_were_read(world: World) -> N
     assert world.modes == {Proofread.STRICT}, "what no second reader reads stays"
     listing, reading = world.conditions
     assert listing == GREATEST
-    assert reading == f"NOT coalesce(`t` < DATE '{days_ago(30)}', false)"
+    assert reading == f"coalesce(`t` < DATE '{days_ago(30)}', false) AS {REMOVED}"
 
 
 def test_a_file_with_newer_rows_than_it_says_stays_and_the_run_names_no_version(world: World) -> None:
     world.table.commit(metadata(BY_T), info(), of_t("a b", 31), of_t("c", 31))
-    world.newer = ["a%20b"]
+    world.others = {"a b": 1}
     with pytest.raises(RefusedFiles, match=r"a b of .* \(1 such files\)") as refused:
         world.run(rule=BY_T["lakewright.delete-rows-after"])
     assert (refused.value.files, world.table.live()) == (("a b",), {"a b"})
     assert len(world.commits) == 1
     world.table.commit(info(), remove("a b"), of_t("d", 31))
-    world.newer = ["d"]
+    world.others = {"d": 1}
     with pytest.raises(RefusedFiles, match="d of "):
         world.run(rule=BY_T["lakewright.delete-rows-after"])
     assert len(world.commits) == 1, "nothing is committed where every file is left out"
+
+
+def test_rows_that_spark_did_not_return_are_not_over(world: World) -> None:
+    rule = BY_T["lakewright.delete-rows-after"]
+    world.table.commit(metadata(BY_T), info(), of_t("a", 31))
+    world.unread = 1
+    with pytest.raises(Corrupt, match="a has 10 rows, and Spark read 9"):
+        world.run(rule=rule, proofread=Proofread.NEVER)
+    assert world.table.live() == {"a"}
+    world.unread = 0
+    seen = {**of_t("a", 31)["add"], "deletionVector": vector(4)}
+    world.table.commit(info(), remove("a"), {"add": seen})
+    world.table.rows["a"] = 14
+    assert world.run(rule=rule).figures["files_removed"] == 1, "its writer counted the rows that readers see"
 
 
 def test_a_bounded_number_of_rows_is_read_again_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +416,7 @@ def mixed_table(world: World) -> None:
     world.table.commit(metadata(MIXED), info(), between("old", 40, 31), between("new", 30, 1))
     mixed = [between("a", 31, 2), between("b", None, 2), between("c", 99, 3), between("d", 31, 4, "2026-01-01")]
     world.table.commit(info(), *mixed)
-    world.over = {"a": 3, "d": 1}
+    world.others = {"a": 7, "b": 10, "c": 10, "d": 9}
 
 
 def test_rows_leave_files_only_where_the_owner_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

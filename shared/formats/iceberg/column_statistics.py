@@ -1,0 +1,44 @@
+"""Files of statistics of columns, such as sketches of distinct values: which snapshots they hold for.
+
+Each belongs to one snapshot, and Spark uses it for no other. It holds for later ones that changed no data, too.
+"""
+
+from collections.abc import Collection
+
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.layout.statistics_age import StatisticsAge
+from shared.whole_numbers import whole_number
+
+_CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes")
+"""Entries of a snapshot's summary that count rows which it added or deleted."""
+
+
+def source_of_statistics(head: TableHead, known: Collection[int]) -> int | None:
+    """Return which of these snapshots with statistics has the data of the newest one; None if none has."""
+    for one in head.chain():
+        if one.id in known:
+            return one.id
+        if not _keeps_data(one):
+            break
+    return None
+
+
+def statistics_age(head: TableHead) -> StatisticsAge | None:
+    """Return how old statistics of columns are by the summaries of snapshots; None where these do not say."""
+    if head.current is None:
+        return None
+    newest = head.snapshots[head.current].summary
+    rows, size = (whole_number(newest.get(name, "")) for name in ("total-records", "total-files-size"))
+    if rows is None or size is None:
+        return None
+    known, changed = {one.snapshot for one in head.records.statistics if one.is_of_columns}, 0
+    for one in head.chain():
+        if one.id in known:
+            return StatisticsAge(changed, rows, size)
+        if not _keeps_data(one):
+            changed += sum(whole_number(one.summary.get(name, "")) or 0 for name in _CHANGES)
+    return StatisticsAge(rows, rows, size)
+
+
+def _keeps_data(snapshot: SnapshotRecord) -> bool:
+    return snapshot.operation == "replace"

@@ -1,0 +1,101 @@
+"""How old statistics of columns are by the summaries of snapshots, and which snapshots they hold for."""
+
+from fractions import Fraction
+
+import pytest
+
+from shared.formats.iceberg.column_statistics import source_of_statistics, statistics_age
+from shared.formats.iceberg.metadata import TableHead, decode_head
+from shared.layout.statistics_age import StatisticsAge, StatisticsReason, statistics_need
+
+TOTALS = {"total-records": "100", "total-files-size": "5000"}
+
+
+def head(*snapshots: tuple[str, dict[str, str]], statistics: tuple[int, ...] = (), partitions: int = 0) -> TableHead:
+    """A table of these operations with their summaries; statistics of the first one are of the number 1."""
+    ids = range(1, len(snapshots) + 1)
+    raw = {
+        "format-version": 2,
+        "table-uuid": "t",
+        "location": "s3://lake/t",
+        "last-updated-ms": 9,
+        "schemas": [{"schema-id": 0, "fields": []}],
+        "current-schema-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "default-spec-id": 0,
+        "snapshots": [
+            {
+                "snapshot-id": id_,
+                "timestamp-ms": id_,
+                "manifest-list": "l",
+                "summary": {"operation": operation, **summary},
+            }
+            | ({"parent-snapshot-id": id_ - 1} if id_ > 1 else {})
+            for id_, (operation, summary) in zip(ids, snapshots, strict=True)
+        ],
+        **({"current-snapshot-id": len(snapshots)} if snapshots else {}),
+        "statistics": [{"snapshot-id": id_, "statistics-path": "p", "file-size-in-bytes": 1} for id_ in statistics],
+        "partition-statistics": [{"snapshot-id": partitions, "statistics-path": "q", "file-size-in-bytes": 1}],
+    }
+    return decode_head(raw, "s3://lake/t", "m")
+
+
+def changes(**counts: int) -> dict[str, str]:
+    return TOTALS | {name.replace("_", "-"): str(count) for name, count in counts.items()}
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "statistics", "age"),
+    [
+        ((), (), None),
+        ([("append", {})], (), None),
+        ([("append", changes(added_records=7))], (), StatisticsAge(100, 100, 5000)),
+        ([("append", changes(added_records=7))], (1,), StatisticsAge(0, 100, 5000)),
+        (
+            [("append", TOTALS), ("overwrite", changes(added_records=3, deleted_records=4))],
+            (1,),
+            StatisticsAge(7, 100, 5000),
+        ),
+        (
+            [
+                ("append", TOTALS),
+                ("overwrite", changes(added_position_deletes=3, added_equality_deletes=4)),
+                ("replace", changes(added_records=90, deleted_records=90)),
+                ("delete", TOTALS),
+            ],
+            (1,),
+            StatisticsAge(7, 100, 5000),
+        ),
+    ],
+    ids=["empty", "not counted", "none", "newest", "changed", "rewrites change nothing"],
+)
+def test_rows_that_changed_since_the_newest_statistics_are_counted(
+    snapshots: list[tuple[str, dict[str, str]]], statistics: tuple[int, ...], age: StatisticsAge | None
+) -> None:
+    assert statistics_age(head(*snapshots, statistics=statistics, partitions=len(snapshots))) == age
+
+
+def test_statistics_hold_for_snapshots_that_change_no_data() -> None:
+    made = head(("append", {}), ("append", {}), ("replace", {}), ("replace", {}))
+    assert source_of_statistics(made, {1}) is None
+    assert source_of_statistics(made, {1, 2}) == 2
+    assert source_of_statistics(made, {2, 3}) == 3
+    assert source_of_statistics(head(("replace", {})), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("age", "at", "reason"),
+    [
+        (None, Fraction(1, 10), StatisticsReason.NOT_KNOWN),
+        (StatisticsAge(10, 100, 1), Fraction(1, 10), StatisticsReason.OLD),
+        (StatisticsAge(9, 100, 1), Fraction(1, 10), StatisticsReason.NEW),
+        (StatisticsAge(1, 100, 1), None, StatisticsReason.OLD),
+        (StatisticsAge(0, 100, 1), None, StatisticsReason.NEW),
+        (StatisticsAge(10, 0, 0), Fraction(1, 10), StatisticsReason.NEW),
+    ],
+)
+def test_statistics_are_computed_once_where_so_many_rows_changed(
+    age: StatisticsAge | None, at: Fraction | None, reason: StatisticsReason
+) -> None:
+    assert statistics_need(age, at) is reason
+    assert reason.message.endswith(".")
