@@ -4,9 +4,8 @@ They go by the clustering columns as files store them.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from actor.cells.columns import CellColumn, Stored
 from actor.cells.outputs import cuts_of
