@@ -108,6 +108,7 @@ import sys
 from pathlib import Path
 from actor.jvm.spark import launch
 from shared.errors import PermanentError
+from tests.unit.actor.jvm.test_spark_options import OPTIONS
 try:
     launch(OPTIONS, work_dir=Path(sys.argv[1]), java_home=Path(sys.argv[2]), local=True)
 except PermanentError as problem:
