@@ -31,9 +31,15 @@ class FakeRowTasks:
     What the JVM is told of an object it makes is a tuple that begins with its class.
     """
 
-    def __init__(self, stats: dict[str, Any] = STATS, said: dict[str, Any] | None = None, **footer: Any) -> None:
+    def __init__(
+        self,
+        stats: dict[str, Any] = STATS,
+        said: dict[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **footer: Any,
+    ) -> None:
         self.table = FakeTable()
-        self.table.commit({"metaData": METADATA | {"partitionColumns": []}})
+        self.table.commit({"metaData": METADATA | {"partitionColumns": []} | (metadata or {})})
         self.table.commit(*(add(name, partitionValues={}, stats=json.dumps(stats)) for name in "xy"))
         self.scala = cast("Any", FakeCopies(self.table, (FOOTER, FOOTER | footer), {}))
         self.live = live_group(self.table, "x", "y")

@@ -63,14 +63,7 @@ class OutputFormat:
     def check(self, inputs: Storage, outputs: Sequence[LoggedFile]) -> Storage:
         """Return how the outputs are stored; raises RefusedFiles if that could change a value, a null or a field id."""
         written = self._footers.storage(outputs)
-        mapped = self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
-        problems = {
-            problem
-            for columns in written.schemas
-            for given in inputs.schemas
-            for problem in differences(given, columns, mapped=mapped)
-        }
-        if problems:
+        if problems := self._problems(inputs, written):
             raise RefusedFiles(
                 f"files of {self._location} are not rewritten, because it would change how values are stored: "
                 f"{'; '.join(sorted(problems))}",
@@ -78,6 +71,19 @@ class OutputFormat:
                 field="schemaString",
             )
         return written
+
+    def may_stay(self, inputs: Storage) -> bool:
+        """Return whether outputs that are stored as the inputs are would pass `check`."""
+        return not self._problems(inputs, inputs)
+
+    def _problems(self, inputs: Storage, written: Storage) -> set[str]:
+        mapped = self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
+        return {
+            problem
+            for columns in written.schemas
+            for given in inputs.schemas
+            for problem in differences(given, columns, mapped=mapped)
+        }
 
     def complete(
         self, inputs: Sequence[LoggedFile], outputs: Sequence[LoggedFile], written: Storage

@@ -77,11 +77,15 @@ def find_row_tasks(
     scala: DeltaScala, tasks: ParquetTasks, keys: Sequence[tuple[str, ...]], live: LiveGroup, stored: Storage
 ) -> RowTasks | None:
     """Return the tasks of a rewrite of these files, which are stored like this; None if Spark has to write it."""
-    codec = tasks.format.codec(stored)
-    if codec is None or not all(_is_finite(stats_of(logged)) for logged in live.inputs):
+    codec, shape = tasks.format.codec(stored), tasks.paths.shape
+    # In mode `id`, a file may hold the column under the name of another one.
+    is_named = shape.metadata.configuration.get("delta.columnMapping.mode") != "id"
+    if codec is None or not is_named or not tasks.format.may_stay(stored):
+        return None
+    if not all(_is_finite(stats_of(logged)) for logged in live.inputs):
         return None
     candidate = DeltaCandidate(
-        shape=tasks.paths.shape,
+        shape=shape,
         mode=live.group.mode,
         bytes=live.group.bytes,
         full_bytes=0,

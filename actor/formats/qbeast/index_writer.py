@@ -28,7 +28,7 @@ from actor.formats.qbeast.placed_rows import PlacedRows
 from actor.formats.qbeast.spark_rows import ADDED, CUBE, SparkRows
 from actor.formats.qbeast.task_rows import TaskRows, find_task_rows
 from actor.jvm.scala import jvm_session
-from shared.errors import Corrupt
+from shared.errors import Corrupt, RefusedFiles
 from shared.formats.qbeast.files import Block
 from shared.formats.qbeast.placement import (
     Rows,
@@ -68,7 +68,7 @@ class IndexWriter(EncodingWriter):
     ) -> tuple[LoggedFile, ...]:
         rows = self._by_tasks = find_task_rows(self._scala, self._tasks, self._wanted.coordinates, live, stored)
         if rows is not None:
-            with suppress(LeftToSpark):
+            with suppress(LeftToSpark, RefusedFiles):  # Whether blocks have other rows than they say, Spark decides.
                 return tuple(rows.write(live, self._places(rows, live), self._planned))
         return super()._write(live, partition_values, stored)
 
@@ -118,8 +118,10 @@ class IndexWriter(EncodingWriter):
         return tuple(tagged)
 
     def _counted(self, files: Sequence[LoggedFile], places: Places) -> Rows:
-        if self._by_tasks is not None:
+        """Count rows of outputs: by Spark, unless the blocks of the inputs have proved how tasks read rows."""
+        rows = self._by_tasks
+        if rows is not None and self._wanted.added is None and all(one.file.dv_id is None for one in rows.files):
             with suppress(LeftToSpark):
-                return replace(self._by_tasks, files=tuple(files)).counted(places)
+                return replace(rows, files=tuple(files)).counted(places)
         frame = self._log.frame(self._snapshot, self._scala.adds(json_array(files)))
         return SparkRows(self._scala, self._wanted.coordinates, frame).counted(places)

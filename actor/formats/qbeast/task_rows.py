@@ -28,6 +28,9 @@ MOST_BYTES = 64 * MIB
 Spark puts the rows of these into the order of cubes, so that a query skips some, and its tasks share the work.
 """
 
+MOST_ROWS = 5_000_000
+"""Rows of files that one task reads, at most: it remembers the output of each, four bytes a row."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
@@ -71,7 +74,8 @@ def find_task_rows(
     scala: DeltaScala, tasks: ParquetTasks, coordinates: Sequence[Coordinate], live: LiveGroup, stored: Storage
 ) -> TaskRows | None:
     """Return the rows of a group's files, which are stored like this; None if Spark has to read or write them."""
-    if live.group.bytes > MOST_BYTES or any(logged.file.rows is None for logged in live.inputs):
+    counts = [logged.file.rows for logged in live.inputs]
+    if live.group.bytes > MOST_BYTES or None in counts or sum(filter(None, counts)) > MOST_ROWS:
         return None
     keys = stored_keys(coordinates, tasks.paths.shape.stored.fields, stored.schemas)
     found = None if keys is None else find_row_tasks(scala, tasks, [key.path for key in keys], live, stored)

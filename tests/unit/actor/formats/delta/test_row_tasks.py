@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.row_tasks import MOST_HIDDEN_ROWS, LeftToSpark, RowTasks, find_row_tasks
-from tests.support.fake_row_tasks import MADE, STATS, STORED, FakeRowTasks
+from tests.support.fake_row_tasks import MADE, STATS, STORED, FakeRowTasks, T, V
 
 ROUTE = object()
 
@@ -67,3 +68,20 @@ def test_bounds_that_no_footer_has_no_codec_and_executors_without_the_classes_le
     bench = FakeRowTasks()
     bench.tasks.classes._are_usable = False
     assert find(bench) is None
+
+
+@pytest.mark.parametrize(("mode", "is_found"), [("name", True), ("id", False)])
+def test_columns_that_are_found_by_id_are_left_to_spark(mode: str, *, is_found: bool) -> None:
+    """A file may hold one under the name that another has in the table."""
+    details = {f"delta.columnMapping.{name}": value for name, value in (("id", 1), ("physicalName", "v"))}
+    fields = [{"name": "a", "type": "long", "nullable": True, "metadata": details}]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    metadata = {"schemaString": schema, "configuration": {"delta.columnMapping.mode": mode}}
+    assert (find(FakeRowTasks(metadata=metadata)) is not None) is is_found
+
+
+@pytest.mark.parametrize(("unit", "is_found"), [("MICROS", True), ("MILLIS", False)])
+def test_columns_that_spark_never_writes_so_are_left_to_it(unit: str, *, is_found: bool) -> None:
+    """A task keeps the form of instants in milliseconds, which is refused of an output."""
+    instant = Column(("x",), "INT64", "timestamp", (unit, True))
+    assert (find(FakeRowTasks(), replace(STORED, schemas=((V, T, instant),))) is not None) is is_found

@@ -43,8 +43,7 @@ def find(one: Coordinate, kind: Any, *leaves: Column) -> tuple[StoredKey, ...] |
         (HASH, "boolean", BOOLEAN),
         (HASH, "decimal(12,3)", DECIMAL),
         (BINS, "string", TEXT),
-        (NOTHING, "date", DATE),
-        (NOTHING, "timestamp", MICROS),
+        (NOTHING, "boolean", BOOLEAN),
     ],
 )
 def test_columns_that_are_stored_as_spark_reads_them_are_keys(one: Coordinate, kind: str, leaf: Column) -> None:

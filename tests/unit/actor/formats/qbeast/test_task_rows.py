@@ -90,3 +90,6 @@ def test_many_bytes_rows_that_are_not_counted_and_columns_that_are_not_plain_are
     assert bench.find() is not None
     monkeypatch.setattr(task_rows, "MOST_BYTES", bench.live.group.bytes - 1)
     assert bench.find() is None
+    monkeypatch.setattr(task_rows, "MOST_BYTES", bench.live.group.bytes)
+    monkeypatch.setattr(task_rows, "MOST_ROWS", 19)
+    assert bench.find() is None
