@@ -15,6 +15,8 @@ def describe(signals: TableSignals) -> str:
             f" Its snapshot has {manifests.count} manifests with {size(manifests.bytes)}, of which {manifests.needed} "
             "would be enough."
         )
+    if (deletes := signals.delete_files) is not None:
+        text += f" Its snapshot has {files(deletes.count, 'delete ')}, of which {deletes.excess} are superfluous."
     if clustered is not None:
         text += (
             f" Not clustered: {files(clustered.unclustered_files)} with {size(clustered.unclustered_bytes)}; "

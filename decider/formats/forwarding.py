@@ -6,6 +6,7 @@ from typing import TypeVar
 from decider.formats.table_format import HistoryEnd, RetainedHistory, TableReader, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from shared.jobs.options import VacuumOptions
+from shared.layout.delete_files import DeleteFileCount
 from shared.layout.manifest_files import ManifestFiles
 from shared.policy.policy import Policy
 from shared.table import Commit, Position, Snapshot, TableMetadata
@@ -62,6 +63,10 @@ class ForwardingReader:
     async def manifests(self) -> ManifestFiles | None:
         """Return the manifests of the newest snapshot."""
         return await (await self._found()).manifests()
+
+    async def delete_files(self) -> DeleteFileCount | None:
+        """Return the delete files of the newest snapshot."""
+        return await (await self._found()).delete_files()
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return version and number of files of the newest checkpoint."""

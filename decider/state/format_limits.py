@@ -94,6 +94,8 @@ def _ignored_jobs(policy: Policy, support: FormatSupport) -> Iterator[str]:
     }
     if policy.rewrite_manifests_at is not None and not support.has_manifests:
         yield f"rewrite-manifests-at has no effect on {support.title} tables: they have no manifests"
+    if policy.merge_deletes_at is not None and not support.has_manifests:
+        yield f"merge-deletes-at has no effect on {support.title} tables: they have no delete files"
     for kind, (name, is_set) in named.items():
         if is_set and not policy.runs(kind):
             yield f"{name} has no effect on {support.title} tables: {support.instead.get(kind, 'no actor can run it')}"

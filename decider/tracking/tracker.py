@@ -23,7 +23,7 @@ from decider.tracking.table_context import FollowedTable, TableContext
 from decider.tracking.table_tracking import TableTracking, TrackingParts, TrackResult
 from shared.errors import RetryableError
 from shared.formats.registry import support_of
-from shared.jobs.payload import REWRITE_MANIFESTS, VACUUM
+from shared.jobs.payload import MERGE_DELETES, REWRITE_MANIFESTS, VACUUM
 from shared.queue.limits import LEDGER_KEPT
 from shared.table import Snapshot, TableId, TableMetadata, TableRef
 
@@ -103,6 +103,8 @@ class TableTracker:
         manifests = await reader.manifests() if REWRITE_MANIFESTS in kinds else None
         twins = await self.twins(table, cursor.metadata) if VACUUM in kinds else ()
         signals = replace(cursor.signals, checkpoint=await reader.checkpoint(), manifests=manifests, twins=twins)
+        if MERGE_DELETES in kinds:
+            signals = replace(signals, delete_files=await reader.delete_files())
         policy = self.effective(table, cursor).policy
         if not policy.traits.is_indexed:
             return signals

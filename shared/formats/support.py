@@ -22,7 +22,8 @@ class FormatSupport:
 
     title: the format's name for people. sql_paths: the name that SQL has before the path of a table without a catalog;
     empty: SQL cannot name such a table. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
-    rewrite can sort rows or keep their order. has_manifests: its metadata list files in manifests, which can be merged.
+    rewrite can sort rows or keep their order. has_manifests: its metadata list files in manifests, delete files among
+    them; both can be merged.
     has_entries: each name of a table in catalogs has its own metadata, and so its own history.
     instead: for each kind that it does not run, what an owner can do. own_retention_s: how long a table with these
     properties keeps removed files by itself, in seconds; raises InvalidInput where that cannot be read. index_status:

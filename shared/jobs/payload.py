@@ -39,6 +39,9 @@ INDEX = "index"
 REWRITE_MANIFESTS = "rewrite_manifests"
 """The kind of job that merges the manifests in which an Iceberg table's metadata list its files."""
 
+MERGE_DELETES = "merge_deletes"
+"""The kind of job that merges the delete files of an Iceberg table, without rewriting data."""
+
 SET_PROPERTIES = "set_properties"
 """The kind of job that sets properties of a table by one ALTER TABLE; only a person requests it."""
 

@@ -182,6 +182,7 @@ class Policy:
     orphans_every_s: int | None = 7 * 86_400
     checkpoint_every: int | None = None
     rewrite_manifests_at: int | None = None
+    merge_deletes_at: int | None = None
     primary_key: str | None = None
     sequence_by: str | None = None
     delete_marker: str | None = None

@@ -118,4 +118,5 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.orphans-every", "off", "orphans_every_s", None),
     ("lakewright.checkpoint-every", "100", "checkpoint_every", 100),
     ("lakewright.rewrite-manifests-at", "100", "rewrite_manifests_at", 100),
+    ("lakewright.merge-deletes-at", "50", "merge_deletes_at", 50),
 ]

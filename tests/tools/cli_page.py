@@ -22,6 +22,7 @@ PAGES = {
     "optimizations": "history.md",
     "queue": "queue.md",
     "rewrite-manifests": "iceberg.md#manifests",
+    "merge-deletes": "iceberg.md#delete-files",
     "sort": "sorting.md",
     "tables cells": "clustering.md#cells",
     "tables index": "qbeast.md",

@@ -17,6 +17,7 @@ from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
 from actor.formats.iceberg.java_manifests import JavaManifests
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.manifests_job import ManifestsJob
+from actor.formats.iceberg.merge_deletes_job import MergeDeletesJob
 from actor.formats.iceberg.output_check import OutputCheck
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.iceberg.properties_job import IcebergPropertiesJob
@@ -49,7 +50,7 @@ from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.formats.iceberg.refusal import refusal
 from shared.formats.iceberg.support import JOB_KINDS
-from shared.jobs.payload import EXPIRE, REWRITE_MANIFESTS, SET_PROPERTIES
+from shared.jobs.payload import EXPIRE, MERGE_DELETES, REWRITE_MANIFESTS, SET_PROPERTIES
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
 from shared.paths.boundary import Boundary
@@ -162,6 +163,9 @@ class IcebergEngine(JvmEngine):
             table = opened.table
             if job.kind == REWRITE_MANIFESTS:
                 return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
+            if job.kind == MERGE_DELETES:
+                prove = partial(self.proofreader.check_deletes, mode=job.policy.proofread, tag=job.origin.job)
+                return MergeDeletesJob(table, job, control, check, prove).run()
             if job.kind == SET_PROPERTIES:
                 return IcebergPropertiesJob(table, job, control, check).run()
             if job.kind == EXPIRE:

@@ -6,6 +6,7 @@ Every private or awkward name of Iceberg's Java classes is here or in what descr
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import structlog
 from py4j.java_gateway import JavaMember
 from pyspark.sql import DataFrame
 
+from actor.formats.iceberg.delete_groups import DeletesChange, LiveDeletes
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.listed_deletes import ListedDeletes, PartitionKeys
@@ -26,6 +28,7 @@ from actor.jvm.errors import first_line
 from actor.rewrite.late_rows import MOST_ROWS
 from actor.rewrite.model import NotAsked
 from shared.errors import Corrupt
+from shared.formats.iceberg.delete_merges import FIRST_WITH_VECTORS
 from shared.formats.iceberg.head_cache import HeadCache
 from shared.formats.iceberg.manifests import vector_name
 from shared.formats.iceberg.metadata import TableHead, as_paimon, decode_head, may_be_of_paimon
@@ -36,9 +39,6 @@ from shared.table import PartitionKey
 _log = structlog.get_logger(__name__)
 
 _ICEBERG = "org.apache.iceberg"
-
-FIRST_WITH_VECTORS = 3
-"""The format version from which on vectors delete rows by position, and files of positions are not written."""
 
 
 class FieldBound(NamedTuple):
@@ -236,6 +236,25 @@ class JavaTable:
 
         self._commit(watch, rewrite, build)
 
+    def commit_deletes(self, change: DeletesChange, summary: Mapping[str, str]) -> None:
+        """Make a change of delete files in one snapshot, if the one that it holds upon is the newest one still.
+
+        Raises NotAsked where it failed before the catalog was asked.
+        """
+        watch = self._scala.watched_commit(self._table)
+        rewrite = watch.newRewrite(self._table)
+
+        def build() -> None:
+            watch.requireSnapshot(change.upon)
+            for new in change.added:
+                rewrite.addFile(new.raw, new.sequence)
+            for delete in change.removed:
+                rewrite.deleteFile(delete.raw)
+            for name, value in summary.items():
+                rewrite.set(name, value)
+
+        self._commit(watch, rewrite, build)
+
     def overwrite(self, groups: Iterable[StagedGroup], *, upon: TableHead, summary: Mapping[str, str]) -> None:
         """Replace the inputs of groups by their outputs in one snapshot that changes data, upon exactly these metadata.
 
@@ -315,7 +334,27 @@ class JavaTable:
 
     @cached_property
     def _rows(self) -> Any:
+        return self._new_rows()
+
+    def _new_rows(self) -> Any:
         return self._scala.resolve("io.lakewright.iceberg.IcebergRows")(self._table, MOST_ROWS)
+
+    def live_deletes(self, head: TableHead) -> LiveDeletes:
+        """Return the delete files of the newest snapshot of these metadata, which has one."""
+        snapshot = head.current or 0
+        listed = self._scala.iceberg_deletes.live(self._table, snapshot)
+        scanned = ScannedFiles(self._scala, head, self._table, listed.tasks(), listed)
+        inputs = tuple(scanned.live_input(one, has_task=True) for one in scanned.each())
+        return LiveDeletes(snapshot, inputs, tuple(scanned.deletes.all()), scanned.deletes.unapplied())
+
+    def merged(
+        self, inputs: Sequence[LiveInput], deletes: Sequence[Sequence[AppliedDelete]]
+    ) -> list[NewDeletes | None]:
+        """Write the rows that delete files name in each data file; None: they name none of its rows."""
+        has_vectors = self.head().protocol.min_writer >= FIRST_WITH_VECTORS
+        named = self._scala.java_list(self._scala.java_list(one.raw for one in some) for some in deletes)
+        written = self._new_rows().merged(self.files(inputs), named, has_vectors)
+        return [None if one is None else _merged(one) for one in written]
 
     def sizes(self, paths: Iterable[str]) -> dict[str, int | None]:
         """Return the size in bytes that the store says each of these files has now, None for one that is not there."""
@@ -348,6 +387,12 @@ def _new(raw: Any, sequence: int | None) -> NewDeletes:
     path, offset = str(raw.location()), raw.contentOffset()
     name = path if offset is None else vector_name(path, offset)
     return NewDeletes(name, path, int(raw.fileSizeInBytes()), sequence, raw)
+
+
+def _merged(raw: Any) -> NewDeletes:
+    offset = raw.contentOffset()
+    vector = None if offset is None else (int(offset), int(raw.contentSizeInBytes()))
+    return replace(_new(raw, None), rows=int(raw.recordCount()), vector=vector)
 
 
 def _of_one_scan(inputs: Sequence[LiveInput]) -> tuple[Any, list[int]]:

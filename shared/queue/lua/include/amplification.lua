@@ -7,7 +7,7 @@ local amplification_opens, rewrite_of, add_rewritten
 do
   local DAYS, DAY_MS = 30, 86400000
   -- Kinds that rewrite no data.
-  local WITHOUT_DATA = {vacuum = true, checkpoint = true, rewrite_manifests = true, set_properties = true}
+  local WITHOUT_DATA = {vacuum = true, checkpoint = true, rewrite_manifests = true, merge_deletes = true, set_properties = true}
 
   -- What this call knows to be rewritten, by table.
   local rewritten

@@ -11,7 +11,7 @@ from actor.ports import TableEngine
 from decider.decide.actions import ACTIONS
 from decider.state.format_limits import limit
 from shared.formats.registry import support_of
-from shared.jobs.payload import REWRITE_MANIFESTS
+from shared.jobs.payload import MERGE_DELETES, REWRITE_MANIFESTS
 from shared.policy.policy import Policy
 
 
@@ -19,7 +19,7 @@ from shared.policy.policy import Policy
 def test_the_decider_plans_exactly_the_kinds_on_whole_tables_that_the_engine_runs(engine: type[TableEngine]) -> None:
     support = support_of(engine.format)
     policy, _ = limit(Policy(), support, {})
-    never = () if support.has_manifests else (REWRITE_MANIFESTS,)
+    never = () if support.has_manifests else (REWRITE_MANIFESTS, MERGE_DELETES)
     planned = [kind for kind in ACTIONS.table_kinds if policy.runs(kind) and kind not in never]
     assert sorted(planned) == sorted(engine.table_kinds)
     assert {kind for kind in ACTIONS.partition_kinds if policy.runs(kind)} <= {*RUNNABLE_KINDS}

@@ -123,9 +123,10 @@ def test_limits_are_part_of_the_policy_that_jobs_and_records_carry() -> None:
     assert limited.clustering_order is ClusteringOrder.NONE
 
 
-def test_manifests_that_a_format_does_not_have_have_a_note() -> None:
-    wanted = {"lakewright.rewrite-manifests-at": "10"}
+def test_manifests_and_delete_files_that_a_format_does_not_have_have_a_note() -> None:
+    wanted = {"lakewright.rewrite-manifests-at": "10", "lakewright.merge-deletes-at": "10"}
     assert in_force("iceberg", wanted).notes == ()
     assert in_force("delta", wanted).notes == (
         "rewrite-manifests-at has no effect on Delta tables: they have no manifests",
+        "merge-deletes-at has no effect on Delta tables: they have no delete files",
     )

@@ -52,8 +52,8 @@ def test_the_version_is_that_of_the_package() -> None:
 
 IMPERATIVES = {
     "Cancel", "Check", "Change", "Delete", "Dispatch", "Explain", "Keep", "Let", "List", "Make", "Move", "Optimize",
-    "Post", "Rebuild", "Register", "Rename", "Replay", "Run", "Set", "Show", "Simulate", "Sort", "Stop", "Stream",
-    "Unregister", "Write",
+    "Merge", "Post", "Rebuild", "Register", "Rename", "Replay", "Run", "Set", "Show", "Simulate", "Sort", "Stop",
+    "Stream", "Unregister", "Write",
 }  # fmt: skip
 
 

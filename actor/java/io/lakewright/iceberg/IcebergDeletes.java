@@ -19,13 +19,19 @@ import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileContent;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestReader;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotChanges;
 import org.apache.iceberg.StructLike;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.types.Comparators;
 import org.apache.iceberg.util.ContentFileUtil;
+import org.apache.iceberg.util.Pair;
+import org.apache.iceberg.util.PartitionMap;
 import org.apache.iceberg.util.SnapshotUtil;
 
 /** The delete files that apply to data files, each listed and described once: as many calls would each take a round trip. */
@@ -35,6 +41,8 @@ public final class IcebergDeletes {
   private final Map<String, Integer> numbers = new HashMap<>(); // By name.
   private final List<List<Integer>> applied = new ArrayList<>(); // By data file, those that apply to it.
   private final Set<String> removed = new HashSet<>(); // Paths of data files, and names of delete files.
+  private final List<FileScanTask> tasks = new ArrayList<>();
+  private final List<Integer> unapplied = new ArrayList<>();
 
   private IcebergDeletes(Table table) {
     this.specs = table.specs();
@@ -43,12 +51,54 @@ public final class IcebergDeletes {
   /** Returns those that a scan found for the files of its tasks. */
   public static IcebergDeletes of(Table table, List<FileScanTask> tasks) {
     IcebergDeletes found = new IcebergDeletes(table);
-    for (FileScanTask task : tasks) {
-      List<Integer> ofTask = new ArrayList<>();
-      task.deletes().forEach(delete -> ofTask.add(found.number(delete)));
-      found.applied.add(ofTask);
+    found.tasks.addAll(tasks);
+    found.addApplied();
+    return found;
+  }
+
+  /** Returns all that are live in a snapshot, those that apply to no data file too, with the tasks of the others. */
+  public static IcebergDeletes live(Table table, long snapshot) throws IOException {
+    IcebergDeletes found = new IcebergDeletes(table);
+    PartitionMap<Long> oldest = PartitionMap.create(table.specs()); // Sequence number of a data file of each partition.
+    long first = Long.MAX_VALUE;
+    try (CloseableIterable<FileScanTask> planned = table.newScan().useSnapshot(snapshot).ignoreResiduals().planFiles()) {
+      for (FileScanTask task : planned) {
+        first = Math.min(first, task.file().dataSequenceNumber());
+        oldest.merge(Pair.of(task.file().specId(), task.file().partition()), task.file().dataSequenceNumber(), Math::min);
+        if (!task.deletes().isEmpty()) {
+          found.tasks.add(task);
+        }
+      }
+    }
+    found.addApplied();
+    Set<String> applied = new HashSet<>(found.numbers.keySet());
+    for (ManifestFile manifest : table.snapshot(snapshot).deleteManifests(table.io())) {
+      try (ManifestReader<DeleteFile> live = ManifestFiles.readDeleteManifest(manifest, table.io(), table.specs())) {
+        for (DeleteFile one : live) {
+          boolean isOfAll = table.specs().get(one.specId()).isUnpartitioned();
+          Long older = isOfAll ? Long.valueOf(first) : oldest.get(one.specId(), one.partition());
+          // A scan leaves out what deletes no value of a file by the bounds of its columns; another's may not.
+          boolean isNeeded = one.content() == FileContent.EQUALITY_DELETES && older != null && older < one.dataSequenceNumber();
+          if (!applied.contains(name(one)) && !isNeeded) {
+            found.unapplied.add(found.number(one.copy()));
+          }
+        }
+      }
     }
     return found;
+  }
+
+  /** Returns the tasks of the data files that any of those that are live apply to. */
+  public List<FileScanTask> tasks() {
+    return tasks;
+  }
+
+  private void addApplied() {
+    for (FileScanTask task : tasks) {
+      List<Integer> ofTask = new ArrayList<>();
+      task.deletes().forEach(delete -> ofTask.add(number(delete)));
+      applied.add(ofTask);
+    }
   }
 
   /**
@@ -123,8 +173,8 @@ public final class IcebergDeletes {
   /**
    * Returns, as JSON, of all `files` the name, size in bytes, rows, spec, the values of the partition if they have a form in
    * JSON, the one data file that a delete by position is of, the sequence number, the ids of columns of a delete by value,
-   * the format, and the place in its file of a vector; the numbers of those `applied` to each data file; and what was
-   * `removed`.
+   * the format, and the place in its file of a vector; the numbers of those `applied` to each data file, and of those that
+   * are live and `unapplied`; and what was `removed`.
    */
   public String text() throws IOException {
     List<Object> rows = new ArrayList<>();
@@ -138,6 +188,7 @@ public final class IcebergDeletes {
     Map<String, Object> found = new LinkedHashMap<>();
     found.put("files", rows);
     found.put("applied", applied);
+    found.put("unapplied", unapplied);
     found.put("removed", removed);
     return Json.text(found);
   }

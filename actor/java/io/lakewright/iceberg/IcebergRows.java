@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
@@ -54,19 +55,41 @@ public final class IcebergRows {
 
   /** Returns the positions in a data file that these delete files name, ascending, as a JSON array; null: too many. */
   public String named(String path, List<DeleteFile> deletes) throws IOException {
-    List<DeleteFile> named = new ArrayList<>();
-    for (DeleteFile delete : deletes) {
-      if (mayName(delete, path)) {
-        named.add(delete);
-      }
-    }
-    PositionDeleteIndex rows = loader.loadPositionDeletes(named, path);
+    PositionDeleteIndex rows = rows(path, deletes);
     if (rows.cardinality() > atMost) {
       return null;
     }
     List<Long> positions = new ArrayList<>();
     rows.forEach(positions::add);
     return Json.text(positions);
+  }
+
+  private PositionDeleteIndex rows(String path, List<DeleteFile> deletes) {
+    List<DeleteFile> named = new ArrayList<>(deletes);
+    named.removeIf(delete -> !mayName(delete, path));
+    return loader.loadPositionDeletes(named, path);
+  }
+
+  /**
+   * Writes, of each of these data files, the rows that its delete files name: a vector, or for format version 2 a file of
+   * positions, each in a file of its own: DuckDB 1.5 mistakes one vector of a file for another. Returns them in
+   * the order of the data files, null for one of which no row is named.
+   */
+  public List<DeleteFile> merged(List<DataFile> files, List<List<DeleteFile>> deletes, boolean vectors) throws IOException {
+    List<DeleteFile> written = new ArrayList<>();
+    try {
+      for (int i = 0; i < files.size(); i++) {
+        DataFile file = files.get(i);
+        PositionDeleteIndex rows = rows(file.location(), deletes.get(i));
+        written.add(rows.isEmpty() ? null
+            : vectors ? vector(file, writer -> writer.delete(file.location(), rows, spec(file), file.partition()))
+            : positions(file, file.location(), hidden -> rows.forEach(row -> hidden.accept(file.location(), row))));
+      }
+    } catch (IOException | RuntimeException failure) {
+      written.stream().filter(Objects::nonNull).forEach(one -> delete(one.location(), failure));
+      throw failure;
+    }
+    return written;
   }
 
   /** Returns whether the bounds of the paths in a delete file, as far as they are known, can hold a path. */
@@ -88,7 +111,11 @@ public final class IcebergRows {
   /** Writes a vector (or, for format version 2, a file of positions) that hides these rows of a file, a JSON array. */
   public DeleteFile hide(DataFile file, String positions, boolean vector) throws IOException {
     List<Number> rows = Json.numbers(positions);
-    return vector ? vector(file, rows) : positions(file, file.location(), hidden -> {
+    return vector ? vector(file, writer -> {
+      for (Number row : rows) {
+        writer.delete(file.location(), row.longValue(), spec(file), file.partition());
+      }
+    }) : positions(file, file.location(), hidden -> {
       for (Number row : rows) {
         hidden.accept(file.location(), row.longValue());
       }
@@ -112,17 +139,15 @@ public final class IcebergRows {
         hidden -> rest.forEach((path, rows) -> rows.forEach(row -> hidden.accept(path, row))));
   }
 
-  private DeleteFile vector(DataFile of, List<Number> rows) throws IOException {
-    EncryptedOutputFile file = newFile(of, FileFormat.PUFFIN);
+  private DeleteFile vector(DataFile beside, Consumer<BaseDVFileWriter> rows) throws IOException {
+    EncryptedOutputFile file = newFile(beside, FileFormat.PUFFIN);
     try {
       BaseDVFileWriter writer = new BaseDVFileWriter(file::encryptingOutputFile, path -> null);
-      for (Number row : rows) {
-        writer.delete(of.location(), row.longValue(), spec(of), of.partition());
-      }
+      rows.accept(writer);
       writer.close();
       return writer.result().deleteFiles().get(0);
     } catch (IOException | RuntimeException failure) {
-      delete(file, failure);
+      delete(file.encryptingOutputFile().location(), failure);
       throw failure;
     }
   }
@@ -144,7 +169,7 @@ public final class IcebergRows {
       return only == null ? written
           : FileMetadata.deleteFileBuilder(spec).copy(written).withReferencedDataFile(only).build();
     } catch (IOException | RuntimeException failure) {
-      delete(file, failure);
+      delete(file.encryptingOutputFile().location(), failure);
       throw failure;
     }
   }
@@ -161,9 +186,9 @@ public final class IcebergRows {
   }
 
   /** Deletes what was written of a file that could not be completed; what cannot be deleted is an orphan. */
-  private void delete(EncryptedOutputFile file, Exception failure) {
+  private void delete(String file, Exception failure) {
     try {
-      table.io().deleteFile(file.encryptingOutputFile().location());
+      table.io().deleteFile(file);
     } catch (RuntimeException another) {
       failure.addSuppressed(another);
     }
