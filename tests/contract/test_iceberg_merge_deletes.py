@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from pyiceberg.table import StaticTable
 
+from actor.formats.iceberg.java_deletes import JavaDeletes
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.merge_deletes_job import NOTHING, MergeDeletesJob
 from actor.ports import TableJob, TableJobOutcome
@@ -20,6 +21,7 @@ from shared.errors import Conflict
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.jobs.payload import MERGE_DELETES
 from shared.partitions import WHOLE_TABLE
+from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin, DeleteKind, PartitionKey
 from tests.iceberg_stress.readers import EQUALITY_UNKNOWN, _DuckDb
@@ -53,7 +55,10 @@ def merge(ice: IcebergJvm, table: Any, *meanwhile: Callable[[], object]) -> Tabl
     control.before_change = change
     job = TableJob(MERGE_DELETES, str(table.location()), Policy(), CommitOrigin("job", 7))
     prove = partial(PROOFS.check_deletes, mode=Proofread.STRICT, tag="job")
-    return MergeDeletesJob(loaded, job, control, lambda _head: None, prove).run()
+    deletes = JavaDeletes(classes, loaded)
+    return MergeDeletesJob(
+        loaded, deletes, job, control, lambda _head: None, Boundary().for_literal_paths(), prove
+    ).run()
 
 
 def upgrade(table: Any) -> None:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import count
 from random import Random
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.written_group import WrittenGroup
+from actor.formats.iceberg import delete_groups
 from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.late_rows import SetAside
 from actor.formats.iceberg.merge_deletes_job import NOTHING, MergeDeletesJob
@@ -29,8 +31,10 @@ from actor.rewrite.commit import Committer
 from actor.rewrite.late_rows import Comparisons
 from shared.errors import Conflict, RetryableError
 from shared.formats.delta_references import vector_path
+from shared.formats.iceberg import delete_merges
 from shared.jobs.payload import MERGE_DELETES
 from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin, DeleteKind, PartitionColumn
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
@@ -119,6 +123,14 @@ class OnIceberg:
             self.table.make({self.table.write(kept): None}, {}, [path, *vectors])
             self.rows -= {*gone}
 
+    def add_again(self) -> None:
+        """Add a data file that was removed: what deleted its rows then does not delete them now."""
+        table, now = self.table, {row for path in self.table.now.data for row in self.table.files[path]}
+        gone = [path for path in {*table.files} & table.disk - {*table.now.data} if now.isdisjoint(table.files[path])]
+        if gone:
+            table.make({self.draw.choice(sorted(gone)): None}, {})
+            self.rows = {*table.rows()}
+
     def roll_back(self) -> None:
         """Make an earlier snapshot the newest one; main forgets those since."""
         self.table.current = self.draw.choice(sorted(self.then))
@@ -166,7 +178,10 @@ class OnIceberg:
         proof = Proof(Reading.ROWS, 0)
         try:
             return MergeDeletesJob(
-                table, job, Control(), table.check, lambda _: proof, lambda: self.seconds, self._pause
+                *(table, table, job, Control(), table.check, Boundary()),
+                lambda _: proof,
+                lambda: self.seconds,
+                self._pause,
             ).run()
         except Conflict:
             return None
@@ -367,6 +382,7 @@ def test_no_row_is_lost_or_comes_back_where_delete_files_are_merged_whatever_oth
     others = (
         *OF_ROWS,
         *OF_FILES,
+        OnIceberg.add_again,
         OnIceberg.stream,
         OnIceberg.delete_values,
         *([OnIceberg.upgrade] if upgrades else []),
@@ -378,7 +394,9 @@ def test_no_row_is_lost_or_comes_back_where_delete_files_are_merged_whatever_oth
     for _ in range(draw.randint(2, 6)):
         world.act(OnIceberg.append)
         some(4)()
-        world.merge([some(2) for _ in range(draw.randint(0, 4))])
+        most = draw.choice([1, 2, 4, 8, 1_000])
+        with patch.object(delete_merges, "MOST_ROWS", most), patch.object(delete_groups, "MOST_ROWS", most):
+            world.merge([some(2) for _ in range(draw.randint(0, 4))])
         assert world.visible_rows() == sorted(world.rows)
         assert world.orphans() == set(), "what was not committed is deleted"
         if draw.random() < 0.5:
@@ -388,8 +406,10 @@ def test_no_row_is_lost_or_comes_back_where_delete_files_are_merged_whatever_oth
     assert done is not None
     table = world.table
     assert world.visible_rows() == sorted(world.rows)
+    looked = table.look(table.head())
+    assert looked is not None
     for path in table.now.data:
-        places = [one for one in table.live_deletes(table.head()).inputs if one.path == path]
+        places = [one for one in looked.inputs if one.path == path]
         named = [delete for one in places for delete in one.by_position]
         assert len([one for one in named if one.is_of_one_file]) <= 1
         assert not table.has_vectors or {one.kind for one in named} <= {DeleteKind.VECTOR}

@@ -301,10 +301,11 @@ class MemorySnapshots:
         }
         self.make(outputs, new_deletes, gone, summary)
 
-    def live_deletes(self, head: TableHead) -> LiveDeletes:
+    def look(self, head: TableHead) -> LiveDeletes | None:
         at = self.snapshots[head.current or 0]
-        inputs = tuple(one for path in at.data if (one := self._live(path, at)).deletes)
-        applied = {delete.path for one in inputs for delete in one.deletes}
+        live = [self._live(path, at) for path in at.data]
+        inputs = tuple(one for one in live if one.by_position)
+        applied = {delete.path for one in live for delete in one.deletes}
         files = tuple(
             LiveDelete(name, one.kind, one.only or "", WHOLE_TABLE, sum(map(len, one.places.values())))
             for name in at.deletes
@@ -312,6 +313,9 @@ class MemorySnapshots:
         )
         left = tuple(self._described(name, "") for name in at.deletes if name not in applied)
         return LiveDeletes(at.id, inputs, files, left)
+
+    def is_of_one_file(self, delete: AppliedDelete, path: str) -> bool:
+        return self.written[delete.path].only == path
 
     def merged(
         self, inputs: Sequence[LiveInput], deletes: Sequence[Sequence[AppliedDelete]]
@@ -324,8 +328,6 @@ class MemorySnapshots:
 
     def commit_deletes(self, change: DeletesChange, summary: Mapping[str, str]) -> None:
         self.others()
-        if any(self.has_vectors and self.written[one.name].kind is DeleteKind.POSITION for one in change.added):
-            raise JavaError("IllegalArgumentException", message="Must use DVs for position deletes in V3: f")
         gone = [one.path for one in change.removed]
         if missing := {*gone} - self.now.deletes.keys():
             raise _refused(f"Missing required files to delete: {missing}")

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from actor.formats.iceberg.conflicts import FAILURES
 from actor.formats.iceberg.inputs import FileReader, files_at_read, left_without_data
@@ -107,22 +107,22 @@ class SnapshotTarget:
         """Return whether main still has the snapshot of the read."""
         return self.since in {one.id for one in head.chain()}
 
-    def own_summary(self) -> dict[str, str]:
-        """Return the entries that this write is found by."""
-        return {COMMIT_KEY: self._user_metadata, WRITE_KEY: self.write_id}
-
     def summary(self, groups: Sequence[StagedGroup]) -> dict[str, str]:
         """Return the entries of the snapshot's summary, with the tags of these outputs."""
         tags = {one.file.path.rpartition("/")[2]: group.live.group.tags for group in groups for one in group.outputs}
         tagged = {name: of_file for name, of_file in tags.items() if of_file}
-        own = {**self.own_summary(), PROOFREAD_KEY: weakest(one.proof for one in groups)}
+        own = {
+            COMMIT_KEY: self._user_metadata,
+            WRITE_KEY: self.write_id,
+            PROOFREAD_KEY: weakest(one.proof for one in groups),
+        }
         return own | ({TAGS_KEY: encode_tags(tagged)} if tagged else {})
 
     def follows(self, version: int) -> int | None:
         """Return the version of the metadata that this write was made upon, None if others committed in between."""
         return self._made[1] if self._made is not None and self._made[0] == version else None
 
-    def find(self, _: Any) -> int | None:
+    def find(self, _: Attempt[StagedGroup]) -> int | None:
         """Return the version of this very write, None if it was not made; others of the same job do not count.
 
         Raises RetryableError where it was made and rolled back since: its snapshot still refers to the files. So it

@@ -1,69 +1,61 @@
 """Groups of delete files that are merged with each other, and the data files whose rows they name.
 
 A group is what has to change in one commit: a delete file goes only if all rows that it hides are hidden by what is
-written instead. One that applies to no data file is a group of its own, and nothing is written for it.
+written instead. Its files are these delete files, and its inputs the data files that they apply to, which stay. A
+delete file that applies to no data file is a group of its own, and nothing is written for it.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
-from actor.formats.iceberg.staged import IcebergFile, NewDeletes
-from actor.rewrite.model import Staged
-from shared.formats.iceberg.delete_merges import LiveDelete
+from actor.formats.iceberg.staged import NewDeletes
+from shared.formats.iceberg.delete_merges import MOST_ROWS, LiveDelete
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile
 
+MOST_DATA_FILES = 5_000
+"""Data files of a group: all are committed together, and a delete file is written for each whose rows are named."""
+
 
 @dataclass(frozen=True, slots=True)
 class LiveDeletes:
-    """The delete files of a snapshot: data files that some apply to, all of them, and those that apply to none."""
+    """The deletes of a snapshot: data files that some apply to by position, all of these, and what applies to none."""
 
     snapshot: int
     inputs: tuple[LiveInput, ...] = ()
     files: tuple[LiveDelete, ...] = ()
     unapplied: tuple[AppliedDelete, ...] = ()
 
-    def applied(self, names: Collection[str]) -> dict[str, frozenset[str]]:
-        """Return which of these delete files hide rows of each data file; one of which they hide none is left out."""
-        found = {
-            one.path: frozenset(
-                delete.path for delete in one.deletes if delete.path in names and not delete.is_of_earlier
-            )
-            for one in self.inputs
-        }
-        return {path: applied for path, applied in found.items() if applied}
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteGroup(InputGroup):
-    """Delete files that are replaced together, and the data files whose rows they hide: its inputs, which stay."""
-
-    sources: tuple[AppliedDelete, ...] = ()
-    applied: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
-
-    def named_in(self, file: LiveInput) -> list[AppliedDelete]:
-        """Return those that hide rows of a data file."""
-        return [one for one in self.sources if one.path in self.applied[file.path]]
-
-    def is_as_found(self, now: LiveDeletes) -> bool:
-        """Return whether all are live in a snapshot, and hide rows of the same data files, each of the same ones."""
-        names = {one.path for one in self.sources}
-        return names <= {one.name for one in now.files} and now.applied(names) == self.applied
-
-
-@dataclass(frozen=True, slots=True)
-class MergedDeletes(Staged[DeleteGroup, IcebergFile]):
-    """A group of which what replaces its delete files is written; no snapshot refers to that yet."""
-
-    deletes: tuple[NewDeletes, ...] = ()
-
     @property
-    def sizes(self) -> Mapping[str, int]:
-        """Size in bytes of each file that was written for the commit, by its path; several vectors may be in one."""
-        return {one.path: one.size_bytes for one in self.deletes}
+    def by_name(self) -> Mapping[str, AppliedDelete]:
+        """All of them that may be merged or removed, by their names."""
+        applied = {delete.path: delete for one in self.inputs for delete in one.by_position}
+        return applied | {one.path: one for one in self.unapplied}
+
+    def those_in(self, groups: Iterable[InputGroup]) -> frozenset[FileGroup]:
+        """Return those groups that are in this snapshot as they were found: they apply to the same data files.
+
+        What applies to one of these by position must be the same, too: readers ignore it beside a vector.
+        """
+        inputs = {one.path: one for one in self.inputs}
+        applied: dict[str, set[str]] = defaultdict(set)
+        for one in self.inputs:
+            for delete in one.by_position:
+                applied[delete.path].add(one.path)
+        left = {one.path for one in self.unapplied}
+
+        def is_in(group: InputGroup) -> bool:
+            names = [one.path for one in group.group.files]
+            if not group.inputs:
+                return left.issuperset(names)
+            paths = set[str]().union(*(applied[name] for name in names))
+            is_same = all(_as_read(one) == _as_read(inputs[one.path]) for one in group.inputs if one.path in paths)
+            return paths == {one.path for one in group.inputs} and is_same
+
+        return frozenset(one.group for one in groups if is_in(one))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,45 +67,70 @@ class DeletesChange:
     added: tuple[NewDeletes, ...]
 
 
-def groups_of(found: LiveDeletes, wanted: Collection[str], *, has_vectors: bool) -> list[DeleteGroup]:
-    """Return the groups of these delete files, with the others of their data files, and of what hides no row at all.
+@dataclass(frozen=True, slots=True)
+class DeleteGroups:
+    """Groups to be merged or removed; `left`: delete files that are too many, or name too many rows, for one commit."""
 
-    has_vectors: what is written are vectors. A file of positions that stays as it is makes no group.
+    groups: tuple[InputGroup, ...] = ()
+    left: int = 0
+
+
+def named_in(group: InputGroup, file: LiveInput) -> list[AppliedDelete]:
+    """Return the delete files of a group that apply to one of its inputs."""
+    names = {one.path for one in group.group.files}
+    return [one for one in file.by_position if one.path in names]
+
+
+def groups_of(found: LiveDeletes, wanted: Collection[str], *, has_vectors: bool) -> DeleteGroups:
+    """Return the groups of these delete files, with the others of their data files, and of what applies to none.
+
+    has_vectors: what is written are vectors, for which readers ignore all files of positions of the data file. So all
+    of these go into one, or none of those that are joined with them do. A file of positions that stays as it is makes
+    no group.
     """
-    joined, sources = _Joined(), dict[str, AppliedDelete]()
+    joined, sources, blocked = _Joined(), dict[str, AppliedDelete](), set[str]()
     files: list[tuple[str, LiveInput]] = []
     for one in found.inputs:
-        hiding = [delete for delete in one.by_position if not delete.is_of_earlier]
-        if any(delete.path in wanted for delete in hiding):
-            named = {one.path: one for one in hiding if one.path in wanted or one.is_of_one_file}
-            files.append((joined.join([*named]), one))
-            sources |= named
-    hidden_by: dict[str, list[AppliedDelete]] = defaultdict(list)
+        named = {
+            delete.path: delete
+            for delete in one.by_position
+            if has_vectors or delete.path in wanted or delete.is_of_one_file
+        }
+        if named.keys().isdisjoint(wanted):
+            continue
+        files.append((joined.join([*named]), one))
+        sources |= named
+        if has_vectors:
+            blocked |= named.keys() - wanted
+    deletes_of: dict[str, list[AppliedDelete]] = defaultdict(list)
     inputs_of: dict[str, list[LiveInput]] = defaultdict(list)
     for name, delete in sources.items():
-        hidden_by[joined.root(name)].append(delete)
+        deletes_of[joined.root(name)].append(delete)
     for name, one in files:
         inputs_of[joined.root(name)].append(one)
-    merged = [
-        _group(found, some, inputs_of[root])
-        for root, some in sorted(hidden_by.items())
+    merged = {
+        root: some
+        for root, some in sorted(deletes_of.items())
         if has_vectors or len(some) > 1 or not some[0].is_of_one_file
-    ]
-    return [_group(found, [one], []) for one in _hiding_nothing(found)] + merged
+    }
+    large = {root for root, some in merged.items() if _is_large(some, inputs_of[root])} | {*map(joined.root, blocked)}
+    groups = [_group([one], []) for one in found.unapplied]
+    groups += [_group(some, inputs_of[root]) for root, some in merged.items() if root not in large]
+    return DeleteGroups(tuple(groups), sum(len(merged[root]) for root in large))
 
 
-def _hiding_nothing(found: LiveDeletes) -> Iterable[AppliedDelete]:
-    """Return the delete files that hide no row, each once; by value, only those that apply to no data file."""
-    applied = [delete for one in found.inputs for delete in one.deletes]
-    needed = {one.path for one in applied if not one.is_of_earlier}
-    return {one.path: one for one in (*found.unapplied, *applied) if one.path not in needed}.values()
+def _is_large(deletes: Iterable[AppliedDelete], inputs: Sequence[LiveInput]) -> bool:
+    return len(inputs) > MOST_DATA_FILES or sum(one.rows for one in deletes) > MOST_ROWS
 
 
-def _group(found: LiveDeletes, sources: Sequence[AppliedDelete], inputs: Sequence[LiveInput]) -> DeleteGroup:
-    named = tuple(DataFile(one.path, one.size_bytes, WHOLE_TABLE) for one in sources)
-    names = {one.path for one in sources}
-    planned = FileGroup(sources[0].partition or WHOLE_TABLE, named, RewriteMode.MINOR)
-    return DeleteGroup(planned, tuple(inputs), tuple(sources), found.applied(names))
+def _group(deletes: Sequence[AppliedDelete], inputs: Sequence[LiveInput]) -> InputGroup:
+    files = tuple(DataFile(one.path, one.size_bytes, WHOLE_TABLE, rows=one.rows) for one in deletes)
+    planned = FileGroup(deletes[0].partition or WHOLE_TABLE, files, RewriteMode.MINOR)
+    return InputGroup(planned, tuple(inputs))
+
+
+def _as_read(one: LiveInput) -> tuple[object, ...]:
+    return one.path, one.spec, one.file.partition, frozenset(one.by_position)
 
 
 class _Joined:

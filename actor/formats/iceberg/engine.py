@@ -14,6 +14,7 @@ from actor.formats.iceberg.conflicts import FAILURES, is_token_refused
 from actor.formats.iceberg.expire import IcebergAgedTable
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
+from actor.formats.iceberg.java_deletes import JavaDeletes
 from actor.formats.iceberg.java_manifests import JavaManifests
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.manifests_job import ManifestsJob
@@ -164,8 +165,7 @@ class IcebergEngine(JvmEngine):
             if job.kind == REWRITE_MANIFESTS:
                 return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
             if job.kind == MERGE_DELETES:
-                prove = partial(self.proofreader.check_deletes, mode=job.policy.proofread, tag=job.origin.job)
-                return MergeDeletesJob(table, job, control, check, prove).run()
+                return self._merge_deletes(table, job, control, check)
             if job.kind == SET_PROPERTIES:
                 return IcebergPropertiesJob(table, job, control, check).run()
             if job.kind == EXPIRE:
@@ -184,6 +184,18 @@ class IcebergEngine(JvmEngine):
         reserved = self._settings.rewrite.reserved_disk_bytes
         aged = IcebergAgedTable(*(opened.table, opened.session, self._boundary, job, control), check, writer, reserved)
         return ExpiryJob(aged, job, control).run()
+
+    def _merge_deletes(
+        self, table: JavaTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
+    ) -> TableJobOutcome:
+        def check_place(head: TableHead) -> None:
+            check(head)
+            self._check_plain(head, job.location)
+
+        prove = partial(self.proofreader.check_deletes, mode=proofread_of(job.policy), tag=job.origin.job)
+        return MergeDeletesJob(
+            table, JavaDeletes(self._scala, table), job, control, check_place, self._boundary, prove
+        ).run()
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

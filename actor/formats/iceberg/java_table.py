@@ -6,7 +6,6 @@ Every private or awkward name of Iceberg's Java classes is here or in what descr
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ import structlog
 from py4j.java_gateway import JavaMember
 from pyspark.sql import DataFrame
 
-from actor.formats.iceberg.delete_groups import DeletesChange, LiveDeletes
+from actor.formats.iceberg.delete_groups import DeletesChange
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.listed_deletes import ListedDeletes, PartitionKeys
@@ -325,36 +324,16 @@ class JavaTable:
     def hide(self, output: Any, places: Sequence[int]) -> NewDeletes:
         """Write what hides the rows at these places of an output, which is Iceberg's object."""
         has_vectors = self.head().protocol.min_writer >= FIRST_WITH_VECTORS
-        return _new(self._rows.hide(output, json.dumps(places), has_vectors), None)
+        return new_deletes(self._rows.hide(output, json.dumps(places), has_vectors), None)
 
     def without(self, shared: AppliedDelete, paths: Sequence[str]) -> NewDeletes | None:
         """Write what a delete file names besides rows of these files, under its number; None if that is nothing."""
         raw = self._rows.without(shared.raw, self._scala.java_list(paths))
-        return None if raw is None else _new(raw, int(shared.raw.dataSequenceNumber()))
+        return None if raw is None else new_deletes(raw, int(shared.raw.dataSequenceNumber()))
 
     @cached_property
     def _rows(self) -> Any:
-        return self._new_rows()
-
-    def _new_rows(self) -> Any:
         return self._scala.resolve("io.lakewright.iceberg.IcebergRows")(self._table, MOST_ROWS)
-
-    def live_deletes(self, head: TableHead) -> LiveDeletes:
-        """Return the delete files of the newest snapshot of these metadata, which has one."""
-        snapshot = head.current or 0
-        listed = self._scala.iceberg_deletes.live(self._table, snapshot)
-        scanned = ScannedFiles(self._scala, head, self._table, listed.tasks(), listed)
-        inputs = tuple(scanned.live_input(one, has_task=True) for one in scanned.each())
-        return LiveDeletes(snapshot, inputs, tuple(scanned.deletes.all()), scanned.deletes.unapplied())
-
-    def merged(
-        self, inputs: Sequence[LiveInput], deletes: Sequence[Sequence[AppliedDelete]]
-    ) -> list[NewDeletes | None]:
-        """Write the rows that delete files name in each data file; None: they name none of its rows."""
-        has_vectors = self.head().protocol.min_writer >= FIRST_WITH_VECTORS
-        named = self._scala.java_list(self._scala.java_list(one.raw for one in some) for some in deletes)
-        written = self._new_rows().merged(self.files(inputs), named, has_vectors)
-        return [None if one is None else _merged(one) for one in written]
 
     def sizes(self, paths: Iterable[str]) -> dict[str, int | None]:
         """Return the size in bytes that the store says each of these files has now, None for one that is not there."""
@@ -383,16 +362,11 @@ class JavaTable:
         return JavaMember("get", found, f"z:{found._fqn}", found._gateway_client)()  # noqa: SLF001
 
 
-def _new(raw: Any, sequence: int | None) -> NewDeletes:
+def new_deletes(raw: Any, sequence: int | None) -> NewDeletes:
+    """Return what was written, by Iceberg's object."""
     path, offset = str(raw.location()), raw.contentOffset()
     name = path if offset is None else vector_name(path, offset)
     return NewDeletes(name, path, int(raw.fileSizeInBytes()), sequence, raw)
-
-
-def _merged(raw: Any) -> NewDeletes:
-    offset = raw.contentOffset()
-    vector = None if offset is None else (int(offset), int(raw.contentSizeInBytes()))
-    return replace(_new(raw, None), rows=int(raw.recordCount()), vector=vector)
 
 
 def _of_one_scan(inputs: Sequence[LiveInput]) -> tuple[Any, list[int]]:

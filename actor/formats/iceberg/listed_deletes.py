@@ -40,6 +40,7 @@ class ListedDeletes:
         self._keys = keys
         self._listed = listed
         self._partitions: dict[int, PartitionKey] = {}
+        self._described: dict[tuple[int, bool, bool, bool], AppliedDelete] = {}
 
     @cached_property
     def _found(self) -> dict[str, Any]:
@@ -50,6 +51,11 @@ class ListedDeletes:
     def removed(self) -> frozenset[str]:
         """Paths of data files and names of delete files that were removed."""
         return frozenset(self._found["removed"])
+
+    @property
+    def twice(self) -> Sequence[str]:
+        """Paths of data files and names of delete files that are live twice."""
+        return list(self._found["twice"])
 
     def of(
         self, place: int, path: str, sequence: int | None = None, *, is_ours: bool = False
@@ -77,25 +83,29 @@ class ListedDeletes:
 
     def _applied(self, number: int, path: str, file_sequence: int | None, *, is_ours: bool) -> AppliedDelete:
         name, size, rows, _, _, only, sequence, key_ids, file_format, offset = self._found["files"][number]
-        listed, kind = Listed(self._listed, number), _kind(key_ids, file_format)
+        kind = _kind(key_ids, file_format)
+        is_own = only == path
         is_later = kind is not DeleteKind.EQUALITY and not can_name_rows(sequence, file_sequence)
-        return AppliedDelete(
-            name,
-            kind,
-            rows,
-            # A file of positions may name a row twice.
-            is_exact=kind is DeleteKind.VECTOR and only == path,
-            is_of_one_file=only == path,
-            partition=self._partition(number),
-            may_name_rows=not is_later,
-            is_of_earlier=is_later and is_ours,
-            key_ids=tuple(key_ids or ()),
-            is_parquet=file_format == "parquet",
-            offset=offset if kind is DeleteKind.VECTOR else 0,
-            size_bytes=size,
-            sequence=sequence,
-            listed=listed,
-        )
+        key = number, is_own, is_later, is_later and is_ours
+        if key not in self._described:  # One of them may apply to each of thousands of data files.
+            self._described[key] = AppliedDelete(
+                name,
+                kind,
+                rows,
+                # A file of positions may name a row twice.
+                is_exact=kind is DeleteKind.VECTOR and is_own,
+                is_of_one_file=is_own,
+                partition=self._partition(number),
+                may_name_rows=not is_later,
+                is_of_earlier=is_later and is_ours,
+                key_ids=tuple(key_ids or ()),
+                is_parquet=file_format == "parquet",
+                offset=offset if kind is DeleteKind.VECTOR else 0,
+                size_bytes=size,
+                sequence=sequence,
+                listed=Listed(self._listed, number),
+            )
+        return self._described[key]
 
 
 def _kind(key_ids: Sequence[int] | None, file_format: str) -> DeleteKind:

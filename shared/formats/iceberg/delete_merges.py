@@ -15,11 +15,8 @@ from shared.table import DeleteKind, PartitionKey
 FIRST_WITH_VECTORS = 3
 """The format version from which on vectors delete rows by position, and files of positions are not written."""
 
-MOST_SHARED_ROWS = 1_000_000
-"""Rows of a delete file of several data files that is merged: it is held in memory, for each of them."""
-
-MOST_SHARED_ROWS_TOGETHER = 10_000_000
-"""Rows of all these of a partition: a row takes a few bytes."""
+MOST_ROWS = 5_000_000
+"""Rows that delete files name which are merged with each other: they are held in memory, some bytes for each."""
 
 
 class LiveDelete(NamedTuple):
@@ -33,25 +30,39 @@ class LiveDelete(NamedTuple):
 
 
 class Superfluous(NamedTuple):
-    """The names of delete files to be merged, and how many there are and would be."""
+    """The names of delete files to be merged, and how many there are and would be.
+
+    left: how many are not, for they name too many rows together.
+    """
 
     names: frozenset[str]
     files: DeleteFileCount
+    left: int = 0
 
 
 def superfluous(deletes: Iterable[LiveDelete], format_version: int) -> Superfluous:
-    """Return which of the live delete files of a snapshot are to be merged."""
+    """Return which of the live delete files of a snapshot are to be merged.
+
+    Readers ignore all files of positions for a data file that has a vector. So where those that several data files of a
+    partition share name too many rows, none of the partition becomes a vector.
+    """
     found = [one for one in deletes if one.kind is not DeleteKind.EQUALITY]
     groups: dict[tuple[PartitionKey, str], list[LiveDelete]] = defaultdict(list)
     for one in found:
-        if one.kind is DeleteKind.POSITION and (one.of or one.rows <= MOST_SHARED_ROWS):
+        if one.kind is DeleteKind.POSITION:
             groups[one.partition, one.of].append(one)
-    stays = 0 if format_version >= FIRST_WITH_VECTORS else 1
-    many = [some for some in groups.values() if len(some) > stays and _fits(some)]
-    excess = sum(len(some) - stays for some in many)
-    return Superfluous(frozenset(one.name for some in many for one in some), DeleteFileCount(len(found), excess))
+    has_vectors = format_version >= FIRST_WITH_VECTORS
+    stays = 0 if has_vectors else 1
+    many = {where: some for where, some in groups.items() if len(some) > stays}
+    merged = [
+        some
+        for (partition, _), some in many.items()
+        if _fits(some) and (not has_vectors or _fits(groups.get((partition, ""), [])))
+    ]
+    excess = sum(len(some) - stays for some in merged)
+    names = frozenset(one.name for some in merged for one in some)
+    return Superfluous(names, DeleteFileCount(len(found), excess), sum(map(len, many.values())) - len(names))
 
 
-def _fits(group: list[LiveDelete]) -> bool:
-    """Return whether the delete files of a group can be held in memory; a data file has only so many rows."""
-    return bool(group[0].of) or sum(one.rows for one in group) <= MOST_SHARED_ROWS_TOGETHER
+def _fits(group: Iterable[LiveDelete]) -> bool:
+    return sum(one.rows for one in group) <= MOST_ROWS

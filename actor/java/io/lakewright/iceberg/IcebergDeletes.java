@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataOperations;
@@ -43,6 +44,7 @@ public final class IcebergDeletes {
   private final Set<String> removed = new HashSet<>(); // Paths of data files, and names of delete files.
   private final List<FileScanTask> tasks = new ArrayList<>();
   private final List<Integer> unapplied = new ArrayList<>();
+  private final Set<String> twice = new TreeSet<>(); // Paths of data files, and names of delete files.
 
   private IcebergDeletes(Table table) {
     this.specs = table.specs();
@@ -51,35 +53,58 @@ public final class IcebergDeletes {
   /** Returns those that a scan found for the files of its tasks. */
   public static IcebergDeletes of(Table table, List<FileScanTask> tasks) {
     IcebergDeletes found = new IcebergDeletes(table);
-    found.tasks.addAll(tasks);
-    found.addApplied();
+    for (FileScanTask task : tasks) {
+      List<Integer> ofTask = new ArrayList<>();
+      task.deletes().forEach(delete -> ofTask.add(found.number(delete)));
+      found.applied.add(ofTask);
+    }
     return found;
   }
 
-  /** Returns all that are live in a snapshot, those that apply to no data file too, with the tasks of the others. */
-  public static IcebergDeletes live(Table table, long snapshot) throws IOException {
+  /**
+   * Returns the deletes by position that are live in a snapshot, with the tasks of the data files that they apply to, and
+   * all that apply to no data file; null if there are more pairs of such a data file and what applies to it.
+   */
+  public static IcebergDeletes live(Table table, long snapshot, long mostPairs) throws IOException {
     IcebergDeletes found = new IcebergDeletes(table);
     PartitionMap<Long> oldest = PartitionMap.create(table.specs()); // Sequence number of a data file of each partition.
     long first = Long.MAX_VALUE;
+    long pairs = 0;
+    Set<String> paths = new HashSet<>();
+    Set<String> needed = new HashSet<>();
     try (CloseableIterable<FileScanTask> planned = table.newScan().useSnapshot(snapshot).ignoreResiduals().planFiles()) {
       for (FileScanTask task : planned) {
-        first = Math.min(first, task.file().dataSequenceNumber());
-        oldest.merge(Pair.of(task.file().specId(), task.file().partition()), task.file().dataSequenceNumber(), Math::min);
-        if (!task.deletes().isEmpty()) {
+        DataFile file = task.file();
+        found.noteTwice(file.location(), paths);
+        first = Math.min(first, file.dataSequenceNumber());
+        oldest.merge(Pair.of(file.specId(), file.partition()), file.dataSequenceNumber(), Math::min);
+        List<Integer> ofTask = new ArrayList<>();
+        for (DeleteFile delete : task.deletes()) {
+          needed.add(name(delete));
+          if (delete.content() == FileContent.POSITION_DELETES) {
+            ofTask.add(found.number(delete));
+          }
+        }
+        pairs += ofTask.size();
+        if (pairs > mostPairs) {
+          return null;
+        }
+        if (!ofTask.isEmpty()) {
           found.tasks.add(task);
+          found.applied.add(ofTask);
         }
       }
     }
-    found.addApplied();
-    Set<String> applied = new HashSet<>(found.numbers.keySet());
+    Set<String> names = new HashSet<>();
     for (ManifestFile manifest : table.snapshot(snapshot).deleteManifests(table.io())) {
       try (ManifestReader<DeleteFile> live = ManifestFiles.readDeleteManifest(manifest, table.io(), table.specs())) {
         for (DeleteFile one : live) {
+          found.noteTwice(name(one), names);
           boolean isOfAll = table.specs().get(one.specId()).isUnpartitioned();
           Long older = isOfAll ? Long.valueOf(first) : oldest.get(one.specId(), one.partition());
           // A scan leaves out what deletes no value of a file by the bounds of its columns; another's may not.
           boolean isNeeded = one.content() == FileContent.EQUALITY_DELETES && older != null && older < one.dataSequenceNumber();
-          if (!applied.contains(name(one)) && !isNeeded) {
+          if (!needed.contains(name(one)) && !isNeeded) {
             found.unapplied.add(found.number(one.copy()));
           }
         }
@@ -88,17 +113,15 @@ public final class IcebergDeletes {
     return found;
   }
 
+  private void noteTwice(String one, Set<String> seen) {
+    if (!seen.add(one)) {
+      twice.add(one);
+    }
+  }
+
   /** Returns the tasks of the data files that any of those that are live apply to. */
   public List<FileScanTask> tasks() {
     return tasks;
-  }
-
-  private void addApplied() {
-    for (FileScanTask task : tasks) {
-      List<Integer> ofTask = new ArrayList<>();
-      task.deletes().forEach(delete -> ofTask.add(number(delete)));
-      applied.add(ofTask);
-    }
   }
 
   /**
@@ -174,7 +197,7 @@ public final class IcebergDeletes {
    * Returns, as JSON, of all `files` the name, size in bytes, rows, spec, the values of the partition if they have a form in
    * JSON, the one data file that a delete by position is of, the sequence number, the ids of columns of a delete by value,
    * the format, and the place in its file of a vector; the numbers of those `applied` to each data file, and of those that
-   * are live and `unapplied`; and what was `removed`.
+   * are live and `unapplied`; what was `removed`; and what is live `twice`.
    */
   public String text() throws IOException {
     List<Object> rows = new ArrayList<>();
@@ -190,6 +213,7 @@ public final class IcebergDeletes {
     found.put("applied", applied);
     found.put("unapplied", unapplied);
     found.put("removed", removed);
+    found.put("twice", twice);
     return Json.text(found);
   }
 

@@ -25,10 +25,12 @@ import org.apache.iceberg.data.BaseDeleteLoader;
 import org.apache.iceberg.data.GenericFileWriterFactory;
 import org.apache.iceberg.data.Record;
 import org.apache.iceberg.deletes.BaseDVFileWriter;
+import org.apache.iceberg.deletes.Deletes;
 import org.apache.iceberg.deletes.PositionDelete;
 import org.apache.iceberg.deletes.PositionDeleteIndex;
 import org.apache.iceberg.deletes.SortingPositionOnlyDeleteWriter;
 import org.apache.iceberg.encryption.EncryptedOutputFile;
+import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.OutputFileFactory;
 import org.apache.iceberg.types.Comparators;
 import org.apache.iceberg.types.Conversions;
@@ -55,7 +57,13 @@ public final class IcebergRows {
 
   /** Returns the positions in a data file that these delete files name, ascending, as a JSON array; null: too many. */
   public String named(String path, List<DeleteFile> deletes) throws IOException {
-    PositionDeleteIndex rows = rows(path, deletes);
+    List<DeleteFile> named = new ArrayList<>();
+    for (DeleteFile delete : deletes) {
+      if (mayName(delete, path)) {
+        named.add(delete);
+      }
+    }
+    PositionDeleteIndex rows = loader.loadPositionDeletes(named, path);
     if (rows.cardinality() > atMost) {
       return null;
     }
@@ -64,26 +72,36 @@ public final class IcebergRows {
     return Json.text(positions);
   }
 
-  private PositionDeleteIndex rows(String path, List<DeleteFile> deletes) {
-    List<DeleteFile> named = new ArrayList<>(deletes);
-    named.removeIf(delete -> !mayName(delete, path));
-    return loader.loadPositionDeletes(named, path);
+  /** Returns whether a file of positions names rows of this data file alone; false if it has more than that to be read. */
+  public static boolean isOfOneFile(Table table, DeleteFile delete, String path, long atMost) {
+    if (delete.recordCount() > atMost) {
+      return false;
+    }
+    Loader loader = new Loader(table, atMost);
+    loader.loadPositionDeletes(Collections.singletonList(delete), path);
+    CharSequenceMap<PositionDeleteIndex> named = loader.kept(delete);
+    return named.isEmpty() || named.size() == 1 && named.containsKey(path);
   }
 
   /**
-   * Writes, of each of these data files, the rows that its delete files name: a vector, or for format version 2 a file of
-   * positions, each in a file of its own: DuckDB 1.5 mistakes one vector of a file for another. Returns them in
-   * the order of the data files, null for one of which no row is named.
+   * Writes, of each of these data files, the rows that delete files name: a vector, or for format version 2 a file of
+   * positions, each in a file of its own: DuckDB 1.5 mistakes one vector of a file for another. `numbers` is a JSON array
+   * with the numbers of the deletes of each. Returns what was written in the order of the data files, null for one of which
+   * no row is named.
    */
-  public List<DeleteFile> merged(List<DataFile> files, List<List<DeleteFile>> deletes, boolean vectors) throws IOException {
+  public List<DeleteFile> merged(List<DataFile> files, IcebergDeletes deletes, String numbers, boolean vectors)
+      throws IOException {
+    int[][] ofFiles = Json.read(numbers, int[][].class);
     List<DeleteFile> written = new ArrayList<>();
     try {
       for (int i = 0; i < files.size(); i++) {
         DataFile file = files.get(i);
-        PositionDeleteIndex rows = rows(file.location(), deletes.get(i));
-        written.add(rows.isEmpty() ? null
-            : vectors ? vector(file, writer -> writer.delete(file.location(), rows, spec(file), file.partition()))
-            : positions(file, file.location(), hidden -> rows.forEach(row -> hidden.accept(file.location(), row))));
+        List<DeleteFile> named = new ArrayList<>();
+        for (int number : ofFiles[i]) {
+          named.add(deletes.get(number));
+        }
+        PositionDeleteIndex rows = loader.loadPositionDeletes(named, file.location());
+        written.add(rows.isEmpty() ? null : hide(file, rows, vectors));
       }
     } catch (IOException | RuntimeException failure) {
       written.stream().filter(Objects::nonNull).forEach(one -> delete(one.location(), failure));
@@ -111,15 +129,13 @@ public final class IcebergRows {
   /** Writes a vector (or, for format version 2, a file of positions) that hides these rows of a file, a JSON array. */
   public DeleteFile hide(DataFile file, String positions, boolean vector) throws IOException {
     List<Number> rows = Json.numbers(positions);
-    return vector ? vector(file, writer -> {
-      for (Number row : rows) {
-        writer.delete(file.location(), row.longValue(), spec(file), file.partition());
-      }
-    }) : positions(file, file.location(), hidden -> {
-      for (Number row : rows) {
-        hidden.accept(file.location(), row.longValue());
-      }
-    });
+    CloseableIterable<Long> places = CloseableIterable.transform(CloseableIterable.withNoopClose(rows), Number::longValue);
+    return hide(file, Deletes.toPositionIndex(places), vector);
+  }
+
+  private DeleteFile hide(DataFile file, PositionDeleteIndex rows, boolean vector) throws IOException {
+    return vector ? vector(file, rows)
+        : positions(file, file.location(), hidden -> rows.forEach(row -> hidden.accept(file.location(), row)));
   }
 
   /**
@@ -139,11 +155,11 @@ public final class IcebergRows {
         hidden -> rest.forEach((path, rows) -> rows.forEach(row -> hidden.accept(path, row))));
   }
 
-  private DeleteFile vector(DataFile beside, Consumer<BaseDVFileWriter> rows) throws IOException {
-    EncryptedOutputFile file = newFile(beside, FileFormat.PUFFIN);
+  private DeleteFile vector(DataFile of, PositionDeleteIndex rows) throws IOException {
+    EncryptedOutputFile file = newFile(of, FileFormat.PUFFIN);
     try {
       BaseDVFileWriter writer = new BaseDVFileWriter(file::encryptingOutputFile, path -> null);
-      rows.accept(writer);
+      writer.delete(of.location(), rows, spec(of), of.partition());
       writer.close();
       return writer.result().deleteFiles().get(0);
     } catch (IOException | RuntimeException failure) {

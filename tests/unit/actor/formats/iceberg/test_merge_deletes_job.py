@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
-from actor.formats.iceberg import merge_deletes_job
-from actor.formats.iceberg.merge_deletes_job import MOST_LOST, NOTHING, MergeDeletesJob
+from actor.formats.iceberg import delete_groups, merge_deletes_job
+from actor.formats.iceberg.delete_groups import DeleteGroups, LiveDeletes, groups_of
+from actor.formats.iceberg.merge_deletes_job import MOST_LOST, NOTHING, TOO_MANY, MergeDeletesJob
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import DeleteForm, Proof, Reading, Rewritten
 from shared.errors import Conflict, Difference, LeaseLost, Unsupported
+from shared.formats.iceberg import delete_merges
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY
 from shared.jobs.payload import MERGE_DELETES
 from shared.layout import commit_metadata
+from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin, DeleteKind
 from tests.support.local_vacuum import Control
@@ -33,9 +36,10 @@ def run(
     job: TableJob = JOB,
     check: Callable[[TableHead], None] | None = None,
     prove: Callable[[Rewritten], Proof] = proved,
+    boundary: Boundary = Boundary(),  # noqa: B008 - it is frozen
 ) -> TableJobOutcome:
-    done = MergeDeletesJob(table, job, control or Control(), check or table.check, prove, pause=lambda _: None)
-    return done.run()
+    control, check = control or Control(), check or table.check
+    return MergeDeletesJob(table, table, job, control, check, boundary, prove, pause=lambda _: None).run()
 
 
 def table_of(files: int, *, deletes: int = 2) -> tuple[MemorySnapshots, list[str]]:
@@ -46,6 +50,12 @@ def table_of(files: int, *, deletes: int = 2) -> tuple[MemorySnapshots, list[str
     for place in range(deletes):
         table.delete_places([(path, place) for path in paths], in_one_file=False)
     return table, paths
+
+
+def looked(table: MemorySnapshots) -> LiveDeletes:
+    found = table.look(table.head())
+    assert found is not None
+    return found
 
 
 def test_one_delete_file_is_left_of_each_data_file_in_a_commit_of_the_job() -> None:
@@ -85,7 +95,7 @@ def test_what_hides_nothing_goes_without_a_merge() -> None:
     assert done.figures == {"replaced": 0, "written": 0, "removed": 1}
     assert PROOFREAD_KEY not in table.now.summary
     assert table.rows() == list(range(11, 20))
-    assert [delete.path for one in table.live_deletes(table.head()).inputs for delete in one.deletes] == [
+    assert [delete.path for one in looked(table).inputs for delete in one.deletes] == [
         name for name in table.now.deletes if table.written[name].only == two
     ]
 
@@ -187,18 +197,99 @@ def test_where_others_change_the_delete_files_each_time_the_job_ends() -> None:
     assert (table.orphans(), table.rows()) == (set(), list(range(2, 10)))
 
 
-def test_appends_meanwhile_need_no_second_look() -> None:
+def test_what_others_commit_between_look_and_commit_is_looked_at_again() -> None:
     table, _ = table_of(1)
     looks: list[int] = []
-    real = table.live_deletes
+    real = table.look
 
     def look(head: TableHead) -> Any:
         looks.append(head.current or 0)
         return real(head)
 
-    table.live_deletes = look  # type: ignore[method-assign]
+    table.look = look  # type: ignore[method-assign]
     first = table.current
     control = Interrupted(lambda: table.make({table.write([100]): None}, {}) if len(looks) == 1 else None)
     done = run(table, control)
-    assert (len(done.commits), looks[0], len(looks)) == (1, first, 2)  # The second one finds nothing more to do.
+    assert (len(done.commits), looks) == (1, [first, first + 1, first + 2])
     assert table.rows() == [*range(2, 10), 100]
+
+
+def test_beside_a_vector_no_position_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers ignore all files of positions of a data file that has a vector, those too large to be merged as well."""
+    table, (one, two) = table_of(2, deletes=0)
+    table.delete_places([(one, 0), (two, 0)], in_one_file=True)
+    table.delete_places([(path, place) for path in (one, two) for place in range(2, 6)], in_one_file=True)
+    table.delete_places([(one, 7)], in_one_file=True)
+    table.has_vectors = True
+    rows, before = table.rows(), table.current
+    monkeypatch.setattr(delete_merges, "MOST_ROWS", 8)
+    done = run(table)
+    assert (table.current, table.rows(), done.commits) == (before, rows, ())
+    assert done.reason == "3 delete files stay, for they name too many rows, or rows of too many files, for one commit"
+    monkeypatch.setattr(delete_merges, "MOST_ROWS", 10)
+    monkeypatch.setattr(delete_groups, "MOST_ROWS", 10)
+    done = run(table)
+    assert (table.current, table.rows(), done.reason[:1]) == (before, rows, "3")
+    monkeypatch.setattr(delete_groups, "MOST_ROWS", 11)
+    assert run(table).figures == {"replaced": 3, "written": 2, "removed": 0}
+    assert table.rows() == rows
+
+
+def test_what_a_choice_by_manifests_leaves_out_keeps_what_is_joined_with_it_from_becoming_a_vector() -> None:
+    table, (one, two) = table_of(2, deletes=0)
+    table.delete_places([(one, 0), (two, 0)], in_one_file=True)
+    table.delete_places([(two, 1)], in_one_file=True)
+    found = looked(table)
+    shared, own = (one.name for one in found.files)
+    assert groups_of(found, {shared, own}, has_vectors=True).left == 0
+    assert groups_of(found, {shared}, has_vectors=True) == DeleteGroups((), 2)
+    assert [len(one.inputs) for one in groups_of(found, {shared}, has_vectors=False).groups] == [2]
+
+
+def test_a_group_of_too_many_data_files_stays_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, paths = table_of(3, deletes=0)
+    for place in range(2):
+        table.delete_places([(path, place) for path in paths], in_one_file=True)
+    monkeypatch.setattr(delete_groups, "MOST_DATA_FILES", 2)
+    before = table.current
+    assert run(table).reason[:1] == "2"
+    assert table.current == before
+    table.look = lambda _head: None  # type: ignore[method-assign]
+    assert run(table).reason == TOO_MANY
+
+
+def test_a_run_ends_after_so_many_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_deletes_job, "MOST_FILES", 1)
+    monkeypatch.setattr(merge_deletes_job, "MOST_COMMITS", 2)
+    table, _ = table_of(3)
+    done = run(table)
+    assert (len(done.commits), done.is_complete) == (2, False)
+    assert (len(run(table).commits), run(table).reason) == (1, NOTHING)
+
+
+def test_a_delete_file_of_one_data_file_by_its_bounds_goes_only_if_its_rows_say_the_same() -> None:
+    table, (one, _) = table_of(2, deletes=1)
+    table.make({}, {}, [one])
+    table.is_of_one_file = lambda _delete, path: path != one  # type: ignore[method-assign]
+    before = table.current
+    assert run(table).reason[:1] == "1"
+    assert table.current == before
+
+
+@pytest.mark.parametrize("kind", ["data", "deletes", "new deletes", "dangling"])
+def test_files_outside_of_the_table_are_neither_read_nor_written(kind: str) -> None:
+    table, (one,) = table_of(1)
+    if kind == "dangling":
+        table.make({}, {}, [one])
+    before, asked = table.current, list[str]()
+    table.is_of_one_file = lambda _delete, path: not asked.append(path)  # type: ignore[method-assign,func-returns-value]
+    place = {"data": one, "new deletes": f"position-{next(table.names) + 1}"}.get(kind, next(iter(table.now.deletes)))
+    links = Boundary(real_path=lambda path: "/elsewhere" if path.endswith(f"/{place}") else path)
+
+    def note(group: Rewritten) -> Proof:
+        asked.append(group.table)
+        return proved(group)
+
+    with pytest.raises(Unsupported, match="elsewhere"):
+        run(table, prove=note, boundary=links)
+    assert (table.current, asked, table.orphans()) == (before, [], set())

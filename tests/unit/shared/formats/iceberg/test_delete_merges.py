@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.formats.iceberg.delete_merges import MOST_SHARED_ROWS, LiveDelete, superfluous
+from shared.formats.iceberg.delete_merges import MOST_ROWS, LiveDelete, superfluous
 from shared.layout.delete_files import DeleteFileCount
 from shared.table import DeleteKind, PartitionKey
 
@@ -27,16 +27,21 @@ def test_from_version_3_on_every_file_of_positions_is_replaced_by_vectors() -> N
     assert (merged.names, merged.files) == ({"a", "c", "e"}, DeleteFileCount(4, 3))
 
 
-def test_deletes_by_value_and_files_of_many_shared_rows_stay() -> None:
+def test_deletes_by_value_stay_and_so_do_files_that_name_too_many_rows_together() -> None:
     values = [LiveDelete(name, DeleteKind.EQUALITY, "", P0, 1) for name in "ab"]
-    many = [LiveDelete(name, DeleteKind.POSITION, "", P0, MOST_SHARED_ROWS + 1) for name in "cd"]
-    assert superfluous([*values, *many], 3) == (frozenset(), DeleteFileCount(2, 0))
-    allowed = [one._replace(rows=MOST_SHARED_ROWS) for one in many]
-    assert superfluous(allowed, 2).names == {"c", "d"}
-    assert superfluous([one._replace(of="f") for one in many], 2).names == {"c", "d"}
-    most = [LiveDelete(str(number), DeleteKind.POSITION, "", P0, MOST_SHARED_ROWS) for number in range(10)]
-    assert superfluous(most, 2).files.excess == 9
-    assert superfluous([*most, most[0]._replace(name="one more", rows=1)], 2).files.excess == 0
+    allowed = [LiveDelete(name, DeleteKind.POSITION, "", P0, MOST_ROWS // 2) for name in "cd"]
+    assert superfluous([*values, *allowed], 2).names == {"c", "d"}
+    many = [*allowed, LiveDelete("one more", DeleteKind.POSITION, "", P0, 1)]
+    assert superfluous([*values, *many], 2) == (frozenset(), DeleteFileCount(3, 0), 3)
+    assert superfluous([one._replace(of="f") for one in many], 2).left == 3
+    assert superfluous(many[:1], 2).left == 0
+
+
+def test_beside_shared_files_that_stay_none_of_a_partition_becomes_a_vector() -> None:
+    own = deletes(("a", "f", P0), ("b", "f", P0), ("c", "h", P1), ("e", "", P1))
+    found = [*own, LiveDelete("many", DeleteKind.POSITION, "", P0, MOST_ROWS + 1)]
+    assert superfluous(found, 3) == (frozenset("ce"), DeleteFileCount(5, 2), 3)
+    assert superfluous(found, 2).names == {"a", "b"}
 
 
 NAMED = st.lists(st.tuples(st.sampled_from(["", "f", "g"]), st.sampled_from([P0, P1])), max_size=8)
