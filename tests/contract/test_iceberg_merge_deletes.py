@@ -17,7 +17,8 @@ from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.merge_deletes_job import NOTHING, MergeDeletesJob
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
-from shared.errors import Conflict
+from shared.errors import Conflict, Corrupt
+from shared.formats.iceberg import delete_merges
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.jobs.payload import MERGE_DELETES
 from shared.partitions import WHOLE_TABLE
@@ -55,10 +56,8 @@ def merge(ice: IcebergJvm, table: Any, *meanwhile: Callable[[], object]) -> Tabl
     control.before_change = change
     job = TableJob(MERGE_DELETES, str(table.location()), Policy(), CommitOrigin("job", 7))
     prove = partial(PROOFS.check_deletes, mode=Proofread.STRICT, tag="job")
-    deletes = JavaDeletes(classes, loaded)
-    return MergeDeletesJob(
-        loaded, deletes, job, control, lambda _head: None, Boundary().for_literal_paths(), prove
-    ).run()
+    within = Boundary((ice.folder.as_uri(),), allows_external_files=True).for_literal_paths()
+    return MergeDeletesJob(loaded, JavaDeletes(classes, loaded), job, control, lambda _head: None, within, prove).run()
 
 
 def upgrade(table: Any) -> None:
@@ -298,6 +297,122 @@ def test_a_statement_that_read_the_table_before_a_merge_and_commits_after_it_del
     stale.newRowDelta().validateFromSnapshot(read).validateDeletedFiles().addDeletes(deletes).commit()
     assert ice.rows(table) == [3, 4, 6, 7, 8, 9]
     others_see(table, ice.rows(table))
+
+
+def test_beside_a_vector_no_position_is_left_out(ice: IcebergJvm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers ignore all files of positions of a data file that has a vector, those that are not merged, too."""
+    monkeypatch.setattr(delete_merges, "MOST_ROWS", 3)
+    table = ice.create("large", by_g=True)
+    ice.append_files(table, range(900, 910), to="g=1")
+    one, two = ice.append(table, 0, 10)
+    ice.delete_places(table, [(one, 0), (two, 0)])
+    ice.delete_places(table, [(one, place) for place in (1, 2)] + [(two, place) for place in (1, 2)])
+    ice.delete_places(table, [(one, 5)])
+    upgrade(table)
+    table.refresh()
+    rows = ice.rows(table)
+    assert merge(ice, table).reason.startswith("3 delete files stay")
+    assert ice.rows(table) == rows
+    monkeypatch.undo()
+    assert merge(ice, table).figures == {"replaced": 3, "written": 2, "removed": 0}
+    assert ice.rows(table) == rows
+    others_see(table, rows)
+
+
+@VERSIONS
+def test_positions_in_any_order_twice_or_behind_the_last_row_delete_the_same_rows(
+    ice: IcebergJvm, version: int
+) -> None:
+    table = ice.create(f"odd-{version}")
+    one, two = ice.append(table, 0, 10)
+    ice.delete_places(table, [(two, 7), (one, 9), (one, 3), (two, 7), (one, 3), (one, 12)])
+    ice.delete_places(table, [(one, 3), (one, 0), (one, 40), (two, 2)])
+    ice.delete_places(table, [(two, 11), (two, 2)])
+    if version > 2:
+        upgrade(table)
+    table.refresh()
+    rows = ice.rows(table)
+    assert rows == [1, 2, 4, 5, 6, 7, 8, 10, 11, 13, 14, 15, 16, 18, 19]
+    assert merge(ice, table).figures == {"replaced": 3, "written": 2, "removed": 0}
+    assert ice.rows(table) == rows
+    others_see(table, rows)
+
+
+def test_a_file_that_is_live_twice_ends_the_job(ice: IcebergJvm) -> None:
+    """A data file with two sequence numbers, of which a delete file counts for one; and a delete file with two."""
+    table = ice.create("twice")
+    one, two = ice.append(table, 0, 10)
+    for place in range(2):
+        ice.delete_places(table, [(one, place)])
+    deletes = ice.of_places(table, [(two, 1)])
+    table.newRowDelta().addDeletes(deletes).commit()
+    before = ice.delete_files(table)
+    table.newRowDelta().addDeletes(deletes).commit()
+    with pytest.raises(Corrupt, match="is live twice"):
+        merge(ice, table)
+    assert ice.delete_files(table) == before + 1
+    table = ice.create("data-twice")
+    (one,) = ice.append(table, 0)
+    for place in range(2):
+        ice.delete_places(table, [(one, place)])
+    table.newFastAppend().appendFile(ice.inputs(table)[one].task.file()).commit()
+    with pytest.raises(Corrupt, match="is live twice"):
+        merge(ice, table)
+    assert ice.delete_files(table) == 2
+
+
+def test_a_delete_file_whose_bounds_are_cut_stays_until_it_can_name_no_row(ice: IcebergJvm) -> None:
+    """Iceberg takes equal bounds for the path of the one data file; other readers go by the rows."""
+    table = ice.create("cut")
+    one, two = ice.append(table, 0, 10)
+    cut = one[:12]
+    change = table.newRowDelta().addDeletes(ice.of_places(table, [(one, 1)], (cut, cut)))
+    change.addDeletes(ice.of_places(table, [(two, 1)], (two, two))).commit()
+    ice.drop(table, two)
+    assert merge(ice, table).figures == {"replaced": 0, "written": 0, "removed": 1}
+    assert merge(ice, table).reason.startswith("1 delete files stay")
+    assert ice.delete_files(table) == 1
+
+
+@VERSIONS
+def test_a_table_that_began_as_version_1_and_changed_its_partitions(ice: IcebergJvm, version: int) -> None:
+    table = ice.create(f"old-{version}", version=1, by_g=True)
+    one, two = ice.append(table, 0, 10)
+    table.updateProperties().set("format-version", "2").commit()
+    for place in range(2):
+        ice.delete_places(table, [(one, place), (two, place)])
+    table.updateSpec().removeField("g").commit()
+    (three,) = ice.append_files(table, range(20, 30), to="")
+    ice.delete_places(table, [(three, 0)])
+    ice.delete_places(table, [(three, 1)])
+    ice.delete_values(table, [5, 25])  # Of the spec without fields: wherever they are.
+    rows = ice.rows(table)
+    table.manageSnapshots().createTag("before", table.currentSnapshot().snapshotId()).commit()
+    if version > 2:
+        upgrade(table)
+    table.refresh()
+    done = merge(ice, table)
+    assert (done.figures["replaced"], done.figures["written"]) == (4, 3)
+    assert ice.rows(table) == rows == sorted({*range(30)} - {0, 1, 10, 11, 20, 21, 5, 25})
+    others_see(table, rows)
+    assert merge(ice, table).reason == NOTHING
+    table.manageSnapshots().setCurrentSnapshot(table.refs().get("before").snapshotId()).commit()
+    assert ice.rows(table) == rows, "a tag still has all of its delete files"
+
+
+def test_deletes_by_value_go_only_if_no_data_file_is_old_enough(ice: IcebergJvm) -> None:
+    """One of a partition by the data files of this one, one of a spec without fields by all."""
+    table = ice.create("values", by_g=True)
+    table.updateSpec().removeField("g").commit()
+    ice.delete_values(table, [5])
+    ice.delete_values(table, [5], spec=0)
+    table.updateSpec().addField("g").commit()
+    ice.append_files(table, range(900, 910), to="g=1")
+    ice.delete_values(table, [77], spec=1)
+    ice.delete_values(table, [78], spec=0)
+    numbers = ice.numbers_of_deletes(table)
+    assert merge(ice, table).figures == {"replaced": 0, "written": 0, "removed": 3}
+    assert ice.numbers_of_deletes(table) == [numbers[2]]
 
 
 def test_tables_without_delete_files_are_left_alone(ice: IcebergJvm) -> None:

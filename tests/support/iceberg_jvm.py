@@ -94,7 +94,7 @@ class IcebergJvm:
             classpath=jars, die_on_exit=True, javaopts=["-Xmx300m", "-XX:+UseSerialGC"], java_path=java
         )
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-        self._folder = folder
+        self.folder = folder
         self._written = 0
         self.jvm = self._gateway.jvm
         self.iceberg = self.jvm.org.apache.iceberg
@@ -113,7 +113,7 @@ class IcebergJvm:
         properties = self.jvm.java.util.HashMap()
         properties.put("format-version", str(version))
         made = (spec.identity("g") if by_g else spec).build()
-        return self._tables().create(schema, made, properties, (self._folder / name).as_uri())
+        return self._tables().create(schema, made, properties, (self.folder / name).as_uri())
 
     def loaded(self, table: Any) -> Any:
         """Return the table as others load it."""
@@ -344,7 +344,7 @@ class IcebergJvm:
 
     def _file(self, builder: Any, rows: pa.Table) -> Any:
         self._written += 1
-        path = self._folder / f"{self._written}.parquet"
+        path = self.folder / f"{self._written}.parquet"
         pq.write_table(rows, path)
         described = builder.withPath(path.as_uri()).withFormat("PARQUET").withRecordCount(rows.num_rows)
         return described.withFileSizeInBytes(path.stat().st_size)

@@ -9,7 +9,7 @@ none of a later file with the same path.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from actor.formats.iceberg import proof_request
@@ -92,6 +92,7 @@ class MergeDeletesJob:
     prove: Callable[[Rewritten], Proof]
     clock_s: Callable[[], float] = time.monotonic
     pause: Callable[[float], object] = time.sleep
+    _is_of_one: dict[str, bool] = field(default_factory=dict, init=False)  # Files never change.
 
     def run(self) -> TableJobOutcome:
         """Merge delete files until none is superfluous, some data files in each commit.
@@ -143,8 +144,11 @@ class MergeDeletesJob:
         only = {one.name: one.of for one in found.files if one.kind is DeleteKind.POSITION and one.of}
         doubtful = [one for one in found.unapplied if one.path in only]
         self._require_within(head, [one.path for one in doubtful])
+        for one in doubtful:
+            if one.path not in self._is_of_one:
+                self._is_of_one[one.path] = self.deletes.is_of_one_file(one, only[one.path])
         # That it is of one data file may follow from bounds alone, which may be cut.
-        kept = {one.path for one in doubtful if not self.deletes.is_of_one_file(one, only[one.path])}
+        kept = {one.path for one in doubtful if not self._is_of_one[one.path]}
         sure = replace(found, unapplied=tuple(one for one in found.unapplied if one.path not in kept))
         groups = groups_of(sure, wanted.names, has_vectors=version >= FIRST_WITH_VECTORS)
         return replace(groups, left=groups.left + wanted.left + len(kept))
@@ -228,8 +232,5 @@ def _first_of(groups: Sequence[InputGroup]) -> Iterator[InputGroup]:
 
 def _reason(left: int) -> str:
     """Return why so many delete files that are superfluous stay."""
-    return (
-        f"{left} delete files stay, for they name too many rows, or rows of too many files, for one commit"
-        if left
-        else ""
-    )
+    why = "they name too many rows, or rows of too many data files, for one commit"
+    return f"{left} delete files stay, for {why}" if left else ""
