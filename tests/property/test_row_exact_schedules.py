@@ -406,10 +406,10 @@ def test_no_row_is_lost_or_comes_back_where_delete_files_are_merged_whatever_oth
     assert done is not None
     table = world.table
     assert world.visible_rows() == sorted(world.rows)
-    looked = table.look(table.head())
-    assert looked is not None
+    found = table.look(table.head())
+    assert found is not None
     for path in table.now.data:
-        places = [one for one in looked.inputs if one.path == path]
+        places = [one for one in found.inputs if one.path == path]
         named = [delete for one in places for delete in one.by_position]
         assert len([one for one in named if one.is_of_one_file]) <= 1
         assert not table.has_vectors or {one.kind for one in named} <= {DeleteKind.VECTOR}

@@ -1,4 +1,4 @@
-"""The delete files of one Iceberg table in the JVM: looked up in a snapshot, and merged."""
+"""The delete files of one Iceberg table in the JVM: read from a snapshot, and merged."""
 
 import json
 from collections.abc import Sequence

@@ -52,7 +52,7 @@ def table_of(files: int, *, deletes: int = 2) -> tuple[MemorySnapshots, list[str
     return table, paths
 
 
-def looked(table: MemorySnapshots) -> LiveDeletes:
+def read(table: MemorySnapshots) -> LiveDeletes:
     found = table.look(table.head())
     assert found is not None
     return found
@@ -95,7 +95,7 @@ def test_what_hides_nothing_goes_without_a_merge() -> None:
     assert done.figures == {"replaced": 0, "written": 0, "removed": 1}
     assert PROOFREAD_KEY not in table.now.summary
     assert table.rows() == list(range(11, 20))
-    assert [delete.path for one in looked(table).inputs for delete in one.deletes] == [
+    assert [delete.path for one in read(table).inputs for delete in one.deletes] == [
         name for name in table.now.deletes if table.written[name].only == two
     ]
 
@@ -219,7 +219,7 @@ def test_where_others_change_the_delete_files_each_time_the_job_ends() -> None:
     assert (table.orphans(), table.rows()) == (set(), list(range(2, 10)))
 
 
-def test_what_others_commit_between_look_and_commit_is_looked_at_again() -> None:
+def test_what_others_commit_between_look_and_commit_is_read_again() -> None:
     table, _ = table_of(1)
     looks: list[int] = []
     real = table.look
@@ -264,7 +264,7 @@ def test_what_a_choice_by_manifests_leaves_out_keeps_what_is_joined_with_it_from
     table, (one, two) = table_of(2, deletes=0)
     table.delete_places([(one, 0), (two, 0)], in_one_file=True)
     table.delete_places([(two, 1)], in_one_file=True)
-    found = looked(table)
+    found = read(table)
     shared, own = (one.name for one in found.files)
     assert groups_of(found, {shared, own}, has_vectors=True).left == 0
     assert groups_of(found, {shared}, has_vectors=True) == DeleteGroups((), 2)
