@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from backports import zstd
+from cramjam import snappy
 
 MAX_BYTES = 1024 * 1024 * 1024
 """Most bytes of all blocks of a file once they are decompressed: a hundred manifests of the usual size."""
@@ -33,7 +34,7 @@ class _Cursor:
     """Reads the parts of a file one after another; raises EOFError at its end."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = memoryview(body)
+        self._body = body
         self.at = 0
 
     @property
@@ -61,7 +62,7 @@ class _Cursor:
         if not 0 <= length <= len(self._body) - self.at:
             raise EOFError(f"{length} bytes are expected at {self.at}, and the file has {len(self._body)}")
         self.at += length
-        return self._body[self.at - length : self.at]
+        return memoryview(self._body)[self.at - length : self.at]
 
     def text(self) -> bytes:
         return bytes(self.take(self.long()))
@@ -69,11 +70,10 @@ class _Cursor:
 
 @dataclass(frozen=True, slots=True)
 class AvroFile:
-    """A file that may be decoded: the text of its schema, its codec, and its blocks with the records in each."""
+    """A file that may be decoded: the text of its schema, and its blocks, decompressed, with the records in each."""
 
     schema: bytes
-    codec: str
-    blocks: tuple[tuple[int, memoryview], ...]
+    blocks: tuple[tuple[int, bytes], ...]
 
 
 def check_blocks(body: bytes) -> AvroFile:
@@ -85,21 +85,18 @@ def check_blocks(body: bytes) -> AvroFile:
     schema = header.get(b"avro.schema", b"null")
     _check_schema(schema)
     codec = header.get(b"avro.codec", b"null").decode()
-    if codec not in _SIZES:
-        raise ValueError(f"its codec is {codec}; expected one of {', '.join(_SIZES)}")
+    if codec not in _CODECS:
+        raise ValueError(f"its codec is {codec}; expected one of {', '.join(_CODECS)}")
     cursor.take(_SYNC_BYTES)
     left, blocks = MAX_BYTES, []
     while not cursor.is_at_end:
-        records, block = cursor.long(), cursor.take(cursor.long())
-        size = _SIZES[codec](block, left)
-        left -= size
-        if left < 0:
-            raise ValueError(f"it has more than {MAX_BYTES} bytes once it is decompressed")
-        if records > size:
-            raise ValueError(f"a block of {size} bytes claims {records} records")
+        records, block = cursor.long(), _CODECS[codec](cursor.take(cursor.long()), left)
+        left -= len(block)
+        if records > len(block):
+            raise ValueError(f"a block of {len(block)} bytes claims {records} records")
         blocks.append((records, block))
         cursor.take(_SYNC_BYTES)
-    return AvroFile(schema, codec, tuple(blocks))
+    return AvroFile(schema, tuple(blocks))
 
 
 @lru_cache(maxsize=KNOWN_SCHEMAS)
@@ -162,35 +159,46 @@ def _last_part(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _of_snappy(block: memoryview, _left: int) -> int:
-    """Return the size by which a block begins; the decoder allocates as much and no more."""
-    return _Cursor(bytes(block[:_MAX_VARINT_BYTES])).varint() if len(block) > _CRC_BYTES else 0
+def _of_none(block: memoryview, left: int) -> bytes:
+    _require_room(len(block), left)
+    return bytes(block)
 
 
-def _of_stream(start: Callable[[], Any], *, is_one: bool = False) -> Callable[[memoryview, int], int]:
-    """Return the size of a block of a codec, counted up to one byte more than is left.
+def _of_snappy(block: memoryview, left: int) -> bytes:
+    """Decompress a block that begins with its size, of which the library allocates no more."""
+    _require_room(_Cursor(bytes(block[:_MAX_VARINT_BYTES])).varint(), left)
+    return bytes(snappy.decompress_raw(block[:-_CRC_BYTES]))
 
-    `is_one`: what follows the first stream is ignored, as by the decoder; writers leave a part of a checksum there.
+
+def _of_stream(start: Callable[[], Any], *, is_one: bool = False) -> Callable[[memoryview, int], bytes]:
+    """Return what decompresses a block of a codec, up to one byte more than is left.
+
+    `is_one`: what follows the first stream is ignored, as by other decoders; writers leave a part of a checksum there.
     """
 
-    def size(block: memoryview, left: int) -> int:
-        stream, found = start(), 0
-        pending: bytes = bytes(block)
+    def decompressed(block: memoryview, left: int) -> bytes:
+        stream, found, pending = start(), b"", bytes(block)
         while pending:
-            piece = stream.decompress(pending, max(1, left + 1 - found))
-            found += len(piece)
-            if found > left or is_one or not stream.eof:
+            piece = stream.decompress(pending, max(1, left + 1 - len(found)))
+            found += piece
+            _require_room(len(found), left)
+            if is_one or not stream.eof:
                 break
             pending, stream = stream.unused_data, start()
         return found
 
-    return size
+    return decompressed
 
 
-_SIZES: Mapping[str, Callable[[memoryview, int], int]] = {
-    "null": lambda block, _: len(block),
+def _require_room(size: int, left: int) -> None:
+    if size > left:
+        raise ValueError(f"it has more than {MAX_BYTES} bytes once it is decompressed")
+
+
+_CODECS: Mapping[str, Callable[[memoryview, int], bytes]] = {
+    "null": _of_none,
     "deflate": _of_stream(lambda: zlib.decompressobj(-zlib.MAX_WBITS), is_one=True),
     "snappy": _of_snappy,
     "zstandard": _of_stream(zstd.ZstdDecompressor),
 }
-"""Bytes of a block once it is decompressed, by the codecs that Iceberg writes."""
+"""How a block is decompressed, by the codecs that Iceberg writes."""

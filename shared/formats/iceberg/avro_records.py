@@ -7,7 +7,6 @@ follows the last needed field of a record, no value is made.
 import io
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,7 +37,7 @@ def decoded(body: bytes, fields: Fields, decode: Callable[[Any], T]) -> tuple[T,
     """
     checked = check_blocks(body)
     try:
-        return tuple(decode(raw) for raw in _records(body, checked, fields))
+        return tuple(decode(raw) for raw in _records(checked, fields))
     except (OverflowError, ValueError):
         return tuple(decode(raw) for raw in fastavro.reader(io.BytesIO(_without_calendar(body))))
 
@@ -51,15 +50,10 @@ class _Shape:
     skip: Skip
 
 
-def _records(body: bytes, checked: AvroFile, fields: Fields) -> Iterator[Any]:
+def _records(checked: AvroFile, fields: Fields) -> Iterator[Any]:
     """Decode the records of a file; of a schema that is known, without to parse it again."""
-    if checked.codec not in ("null", "deflate"):
-        yield from fastavro.reader(io.BytesIO(body))
-        return
     shape = _shape(checked.schema, fields)
-    for count, packed in checked.blocks:
-        is_plain = checked.codec == "null"
-        block = bytes(packed) if is_plain else zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed)
+    for count, block in checked.blocks:
         stream = io.BytesIO(block)
         for left in range(count, 0, -1):
             yield fastavro.schemaless_reader(stream, shape.decoded, None)
