@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from actor.formats.iceberg.inputs import LiveInput
+from actor.formats.iceberg.java_deletes import JavaDeletes
 from actor.ports import TableJob, TableJobOutcome
 from shared.jobs.payload import MERGE_DELETES
 from shared.policy.policy import Policy, Proofread
@@ -28,7 +29,9 @@ def merge(ice: "IcebergLab", table: str, control: Control | None = None) -> Tabl
 def deleted_files(ice: "IcebergLab", table: str) -> tuple[LiveInput, ...]:
     """Return the live files that deletes apply to."""
     loaded = ice.engine._tables.load(ice.location(table))
-    return loaded.live_deletes(loaded.refresh()).inputs
+    found = JavaDeletes(ice.engine._scala, loaded).look(loaded.refresh())
+    assert found is not None
+    return found.inputs
 
 
 @pytest.mark.parametrize(("by", "version"), [("", 2), ("dt", 2), ("dt", 3)])
