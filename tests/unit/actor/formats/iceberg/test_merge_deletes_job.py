@@ -268,6 +268,7 @@ def test_what_a_choice_by_manifests_leaves_out_keeps_what_is_joined_with_it_from
     shared, own = (one.name for one in found.files)
     assert groups_of(found, {shared, own}, has_vectors=True).left == 0
     assert groups_of(found, {shared}, has_vectors=True) == DeleteGroups((), 2)
+    assert groups_of(found, {own}, has_vectors=True) == DeleteGroups((), 2)
     assert [len(one.inputs) for one in groups_of(found, {shared}, has_vectors=False).groups] == [2]
 
 
@@ -293,12 +294,20 @@ def test_a_run_ends_after_so_many_commits(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_delete_file_of_one_data_file_by_its_bounds_goes_only_if_its_rows_say_the_same() -> None:
-    table, (one, _) = table_of(2, deletes=1)
+    table, (one, two) = table_of(2)
     table.make({}, {}, [one])
-    table.is_of_one_file = lambda _delete, path: path != one  # type: ignore[method-assign]
-    before = table.current
-    assert run(table).reason[:1] == "1"
-    assert table.current == before
+    asked: list[str] = []
+
+    def is_of_one(_: object, path: str) -> bool:
+        asked.append(path)
+        return path != one
+
+    table.is_of_one_file = is_of_one  # type: ignore[method-assign]
+    done = run(table)
+    assert (done.figures, done.reason[:1]) == ({"replaced": 2, "written": 1, "removed": 0}, "2")
+    assert asked == [one, one], "each is read once"
+    table.make({}, {}, [two])
+    assert run(table).figures["removed"] == 1
 
 
 @pytest.mark.parametrize("kind", ["data", "deletes", "new deletes", "dangling"])
