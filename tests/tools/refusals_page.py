@@ -39,6 +39,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.names import LAST_REVISION, LEGACY_CUBE_TAG
 from shared.formats.qbeast.status import refusal as index_refusal
 from shared.layout.clustered_files import ClusterReason
+from shared.layout.delete_files import DeleteFilesReason
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.manifest_files import ManifestReason
 from shared.layout.sort_planner import SortReason
@@ -114,6 +115,7 @@ STARTS_WORK = frozenset(
         IndexReason.NEW_FILES,
         ManifestReason.MANY,
         StatisticsReason.OLD,
+        DeleteFilesReason.MANY,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
