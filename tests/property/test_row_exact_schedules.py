@@ -29,7 +29,7 @@ from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import Proof, Reading
 from actor.rewrite.commit import Committer
 from actor.rewrite.late_rows import Comparisons
-from shared.errors import Conflict, RetryableError
+from shared.errors import Conflict, RefusedFiles, RetryableError
 from shared.formats.delta_references import vector_path
 from shared.formats.iceberg import delete_merges
 from shared.jobs.payload import MERGE_DELETES
@@ -171,7 +171,7 @@ class OnIceberg:
         return {*done.set_aside.values()} <= {SetAside.NO_ROW_LEFT}
 
     def merge(self, at_attempts: list[Callable[[], object]]) -> TableJobOutcome | None:
-        """Merge the delete files as a job does, beside others; None: they were first, or nothing is known."""
+        """Merge the delete files as a job does, beside others; None: they were first, all stay, or nothing is known."""
         table, others = self.table, iter(at_attempts)
         table.others = lambda: next(others, lambda: None)()
         job = TableJob(MERGE_DELETES, "t", Policy(), CommitOrigin("job", 7))
@@ -183,7 +183,7 @@ class OnIceberg:
                 lambda: self.seconds,
                 self._pause,
             ).run()
-        except Conflict:
+        except (Conflict, RefusedFiles):
             return None
         except RetryableError:
             self.left |= table.orphans()

@@ -69,10 +69,10 @@ class DeletesChange:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroups:
-    """Groups to be merged or removed; `left`: delete files that are too many, or name too many rows, for one commit."""
+    """Groups to be merged or removed; `left`: names of what is too many, or names too many rows, for one commit."""
 
     groups: tuple[InputGroup, ...] = ()
-    left: int = 0
+    left: frozenset[str] = frozenset()
 
 
 def named_in(group: InputGroup, file: LiveInput) -> list[AppliedDelete]:
@@ -116,7 +116,7 @@ def groups_of(found: LiveDeletes, wanted: Collection[str], *, has_vectors: bool)
     large = {root for root, some in merged.items() if _is_large(some, inputs_of[root])} | {*map(joined.root, blocked)}
     groups = [_group([one], []) for one in found.unapplied]
     groups += [_group(some, inputs_of[root]) for root, some in merged.items() if root not in large]
-    return DeleteGroups(tuple(groups), sum(len(merged[root]) for root in large))
+    return DeleteGroups(tuple(groups), frozenset(one.path for root in large for one in merged[root]))
 
 
 def _is_large(deletes: Iterable[AppliedDelete], inputs: Sequence[LiveInput]) -> bool:

@@ -14,7 +14,8 @@ from typing import Protocol
 
 from actor.formats.iceberg import proof_request
 from actor.formats.iceberg.commit import SnapshotTarget, StoredTable
-from actor.formats.iceberg.delete_groups import DeleteGroups, DeletesChange, LiveDeletes, groups_of, named_in
+from actor.formats.iceberg.conflicts import FAILURES
+from actor.formats.iceberg.delete_groups import DeletesChange, LiveDeletes, groups_of, named_in
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.late_rows import SetAside
 from actor.formats.iceberg.staged import NewDeletes, StagedGroup
@@ -23,8 +24,8 @@ from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.model import Proof, Rewritten
 from actor.rewrite.commit import Committer
 from actor.rewrite.job_permission import JobPermission
-from actor.rewrite.model import Attempt, Verdict
-from shared.errors import Conflict
+from actor.rewrite.model import Attempt, Blame, Verdict
+from shared.errors import Conflict, Difference, LakewrightError, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg.delete_merges import FIRST_WITH_VECTORS, superfluous
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import PROOFREAD_KEY
@@ -32,13 +33,16 @@ from shared.formats.iceberg.positions import newest_position
 from shared.layout.commit_metadata import CommitMetadata
 from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
+from shared.refusals import RefusalReason
 from shared.table import DataFile, DeleteKind
 
 NOTHING = "no delete file is superfluous"
 TOO_MANY = "the delete files apply to too many data files to be merged: compact the table first"
 
 MOST_FILES = 500
-"""Data files of one commit: a delete file is written for each, at some milliseconds on a disk and more in a store."""
+"""Data files of one commit: a delete file is written for each, at some milliseconds on a disk and more in a store.
+
+At most so many delete files that apply to no data file are read between two commits."""
 
 MOST_COMMITS = 100
 """Commits of one run; another goes on where it ends."""
@@ -75,6 +79,26 @@ class MergedTable(StoredTable, Protocol):
         """Return the metadata as they were last read, or as a commit of this process has left them."""
 
 
+@dataclass(slots=True)
+class _Known:
+    """What a run has learned: of which delete files the rows say that they are of one data file, and refused groups.
+
+    Groups are named by their delete files. Files never change.
+    """
+
+    is_of_one: dict[str, bool] = field(default_factory=dict)
+    refused: dict[frozenset[str], LakewrightError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Groups to be merged now, why others stay, and whether more are to be examined (`is_partial`)."""
+
+    groups: Sequence[InputGroup] = ()
+    reason: str = ""
+    is_partial: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class MergeDeletesJob:
     """One run on one table; `check` raises for a table that must not be touched.
@@ -92,14 +116,14 @@ class MergeDeletesJob:
     prove: Callable[[Rewritten], Proof]
     clock_s: Callable[[], float] = time.monotonic
     pause: Callable[[float], object] = time.sleep
-    _is_of_one: dict[str, bool] = field(default_factory=dict, init=False)  # Files never change.
+    _known: _Known = field(default_factory=_Known, init=False)
 
     def run(self) -> TableJobOutcome:
-        """Merge delete files until none is superfluous, some data files in each commit.
+        """Merge delete files until none is left to be merged, some data files in each commit.
 
-        Raises Conflict if others were first each time, LeaseLost before the commit that it forbids, Unsupported for a
-        file that must not be read, RetryableError if the outcome of a commit is unknown, and whatever reading and
-        writing raise.
+        What cannot be read or compared is left out. Raises RefusedFiles if all stay for that or another reason,
+        Difference, Conflict if others were first each time, LeaseLost before the commit that it forbids, RetryableError
+        if the outcome of a commit is unknown, and whatever reading and writing raise.
         """
         head = self.table.refresh()
         self.check(head)
@@ -110,48 +134,89 @@ class MergeDeletesJob:
         figures, commits, lost = Counter({"replaced": 0, "written": 0, "removed": 0}), list[int](), 0
         while head.current is not None:
             found = self.deletes.look(head)
-            look = DeleteGroups() if found is None else self._groups(found, head)
-            if found is None or not look.groups:
-                reason = TOO_MANY if found is None else _reason(look.left)
+            look = _Look(reason=TOO_MANY) if found is None else self._groups(found, head)
+            if found is None or not (look.groups or look.is_partial):
+                reason = look.reason
                 break
             if self.control.should_stop() or len(commits) == MOST_COMMITS:
                 return TableJobOutcome(version, metadata, tuple(commits), figures, is_complete=False)
             self.control.reached("merging", figures["replaced"], figures["replaced"] + len(look.groups))
-            target = DeletesTarget(self, head, self._mark().encode(), found)
-            committer = Committer(target, JobPermission(self.control), clock_s=self.clock_s, pause=self.pause)
-            made = committer.commit(self._written([*_first_of(look.groups)], head))
-            lost = 0 if made.committed else lost + 1
+            if written := self._written([*_first_of(look.groups)], head):
+                target = DeletesTarget(self, head, self._mark().encode(), found)
+                committer = Committer(target, JobPermission(self.control), clock_s=self.clock_s, pause=self.pause)
+                made = committer.commit(written)
+                lost = 0 if made.committed else lost + 1
+                commits += [] if made.version is None else [made.version]
+                self._count(made.committed, figures)
             if lost == MOST_LOST:
                 raise Conflict(f"others changed the delete files of {self.job.location} each time", kind=Verdict.TAKEN)
-            commits += [] if made.version is None else [made.version]
-            for one in made.committed:
-                figures["replaced" if one.live.inputs else "removed"] += len(one.live.group.files)
-                figures["written"] += len(one.deletes)
-            self.control.measured(figures)
             head = self.table.refresh()
             self.check(head)
-        return TableJobOutcome(
-            version, metadata, tuple(commits), figures, reason=reason if reason or commits else NOTHING
-        )
+        if reason and not commits:
+            raise self._remembered(reason)
+        return TableJobOutcome(version, metadata, tuple(commits), figures, reason=reason if commits else NOTHING)
+
+    def _count(self, committed: Iterable[StagedGroup], figures: Counter[str]) -> None:
+        for one in committed:
+            figures["replaced" if one.live.inputs else "removed"] += len(one.live.group.files)
+            figures["written"] += len(one.deletes)
+        self.control.measured(figures)
 
     def _mark(self) -> CommitMetadata:
         job, now_ms = self.job, time.time_ns() // 1_000_000
         return CommitMetadata(job.origin, mode=job.kind, started_ms=now_ms, traceparent=job.trace or None)
 
-    def _groups(self, found: LiveDeletes, head: TableHead) -> DeleteGroups:
+    def _groups(self, found: LiveDeletes, head: TableHead) -> _Look:
         version = head.protocol.min_writer
         wanted = superfluous(found.files, version)
         only = {one.name: one.of for one in found.files if one.kind is DeleteKind.POSITION and one.of}
-        doubtful = [one for one in found.unapplied if one.path in only]
-        self._require_within(head, [one.path for one in doubtful])
-        for one in doubtful:
-            if one.path not in self._is_of_one:
-                self._is_of_one[one.path] = self.deletes.is_of_one_file(one, only[one.path])
         # That it is of one data file may follow from bounds alone, which may be cut.
-        kept = {one.path for one in doubtful if not self._is_of_one[one.path]}
-        sure = replace(found, unapplied=tuple(one for one in found.unapplied if one.path not in kept))
-        groups = groups_of(sure, wanted.names, has_vectors=version >= FIRST_WITH_VECTORS)
-        return replace(groups, left=groups.left + wanted.left + len(kept))
+        doubtful = {one.path: one for one in found.unapplied if one.path in only}
+        known, refused = self._known.is_of_one, self._known.refused
+        unread = [one for path, one in doubtful.items() if path not in known]
+        for one in unread[:MOST_FILES]:
+            if self.control.should_stop():
+                break
+            known[one.path] = self._is_of_one(one, only[one.path], head)
+        removed = tuple(one for one in found.unapplied if one.path not in doubtful or known.get(one.path))
+        groups = groups_of(replace(found, unapplied=removed), wanted.names, has_vectors=version >= FIRST_WITH_VECTORS)
+        kept = [path for path in doubtful if known.get(path) is False]
+        return _Look(
+            [one for one in groups.groups if _names(one) not in refused],
+            _reason(
+                len(groups.left | wanted.left),
+                len(kept),
+                [refused[_names(one)] for one in groups.groups if _names(one) in refused],
+            ),
+            is_partial=not known.keys() >= doubtful.keys(),
+        )
+
+    def _is_of_one(self, delete: AppliedDelete, path: str, head: TableHead) -> bool:
+        """Return whether a delete file names rows of this data file alone; not if it cannot be read."""
+        try:
+            self._require_within(head, [delete.path])
+            return self.deletes.is_of_one_file(delete, path)
+        except Exception as error:  # noqa: BLE001 - raised again if it says something of other files
+            self._refusal(error)
+            return False
+
+    def _refusal(self, error: Exception) -> LakewrightError:
+        """Return why a group stays as it is; raises a Difference, and what says something of other groups."""
+        if isinstance(error, LakewrightError):
+            found, is_of_one = error, isinstance(error, Unsupported) and not isinstance(error, Difference)
+        else:
+            found = FAILURES.translate(error, self.job.location)
+            is_of_one = isinstance(found, Unsupported) or FAILURES.blame(error) is not Blame.ALL
+        if not is_of_one:
+            raise error
+        return found
+
+    def _remembered(self, reason: str) -> LakewrightError:
+        """Return the error of a run that left all as it is: as a refusal, it holds the next one."""
+        first = next(iter(self._known.refused.values()), None)
+        if isinstance(first, (RefusedFiles, RetryableError)):
+            return first
+        return RefusedFiles(f"{self.job.location}: {reason}", reason=RefusalReason.UNSUPPORTED)
 
     def _require_within(self, head: TableHead, paths: Sequence[str]) -> None:
         """Raise Unsupported if one of these files lies where it must not be read or written."""
@@ -159,11 +224,17 @@ class MergeDeletesJob:
         self.boundary.check_links(head.location, paths)
 
     def _written(self, groups: Iterable[InputGroup], head: TableHead) -> list[StagedGroup]:
-        """Write what replaces the delete files of groups; raises Difference if it does not delete the same rows."""
+        """Write what replaces the delete files of groups; raises Difference if it does not delete the same rows.
+
+        What cannot be read or compared is left out, and noted.
+        """
         written = list[StagedGroup]()
         try:
             for group in groups:
-                written.append(self._merged(group, head) if group.inputs else StagedGroup(group, (), 0))
+                try:
+                    written.append(self._merged(group, head) if group.inputs else StagedGroup(group, (), 0))
+                except Exception as error:  # noqa: BLE001 - raised again unless it says nothing of the other groups
+                    self._known.refused[_names(group)] = self._refusal(error)
         except BaseException:
             self.table.delete([path for one in written for path in one.paths])
             raise
@@ -230,7 +301,17 @@ def _first_of(groups: Sequence[InputGroup]) -> Iterator[InputGroup]:
         yield one
 
 
-def _reason(left: int) -> str:
-    """Return why so many delete files that are superfluous stay."""
-    why = "they name too many rows, or rows of too many data files, for one commit"
-    return f"{left} delete files stay, for {why}" if left else ""
+def _names(group: InputGroup) -> frozenset[str]:
+    return frozenset(one.path for one in group.group.files)
+
+
+def _reason(left: int, kept: int, refused: Sequence[LakewrightError]) -> str:
+    """Return why so many delete files, and groups of them, stay."""
+    large = "they name too many rows, or rows of too many data files, for one commit"
+    doubtful = "they cannot be read, or name rows of another data file than their bounds say"
+    reasons = (
+        f"{left} delete files stay, for {large}" if left else "",
+        f"{kept} delete files that apply to no data file stay, for {doubtful}" if kept else "",
+        f"{len(refused)} groups of delete files are refused, the first: {refused[0]}" if refused else "",
+    )
+    return "; ".join(filter(None, reasons))

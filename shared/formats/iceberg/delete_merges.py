@@ -32,12 +32,12 @@ class LiveDelete(NamedTuple):
 class Superfluous(NamedTuple):
     """The names of delete files to be merged, and how many there are and would be.
 
-    left: how many are not, for they name too many rows together.
+    left: the names of those that are not, for they name too many rows together.
     """
 
     names: frozenset[str]
     files: DeleteFileCount
-    left: int = 0
+    left: frozenset[str] = frozenset()
 
 
 def superfluous(deletes: Iterable[LiveDelete], format_version: int) -> Superfluous:
@@ -61,7 +61,8 @@ def superfluous(deletes: Iterable[LiveDelete], format_version: int) -> Superfluo
     ]
     excess = sum(len(some) - stays for some in merged)
     names = frozenset(one.name for some in merged for one in some)
-    return Superfluous(names, DeleteFileCount(len(found), excess), sum(map(len, many.values())) - len(names))
+    left = frozenset(one.name for some in many.values() for one in some) - names
+    return Superfluous(names, DeleteFileCount(len(found), excess), left)
 
 
 def _fits(group: Iterable[LiveDelete]) -> bool:

@@ -8,10 +8,12 @@ import pytest
 
 from actor.formats.iceberg import delete_groups, merge_deletes_job
 from actor.formats.iceberg.delete_groups import DeleteGroups, LiveDeletes, groups_of
+from actor.formats.iceberg.inputs import AppliedDelete, LiveInput
 from actor.formats.iceberg.merge_deletes_job import MOST_LOST, NOTHING, TOO_MANY, MergeDeletesJob
+from actor.formats.iceberg.staged import NewDeletes
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import DeleteForm, Proof, Reading, Rewritten
-from shared.errors import Conflict, Difference, LeaseLost, Unsupported
+from shared.errors import Conflict, Difference, LeaseLost, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg import delete_merges
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY
@@ -19,11 +21,16 @@ from shared.jobs.payload import MERGE_DELETES
 from shared.layout import commit_metadata
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
+from shared.refusals import RefusalReason
 from shared.table import CommitOrigin, DeleteKind
+from tests.support.java_errors import JavaError
 from tests.support.local_vacuum import Control
 from tests.support.memory_snapshots import MemorySnapshots
 
 JOB = TableJob(MERGE_DELETES, "t", Policy(), CommitOrigin("job", 7))
+
+
+LOST = JavaError("NotFoundException", message="org.apache.iceberg.exceptions.NotFoundException: gone")
 
 
 def proved(_: Rewritten) -> Proof:
@@ -40,6 +47,16 @@ def run(
 ) -> TableJobOutcome:
     control, check = control or Control(), check or table.check
     return MergeDeletesJob(table, table, job, control, check, boundary, prove, pause=lambda _: None).run()
+
+
+def left_by(table: MemorySnapshots, **options: Any) -> str:
+    """Return why a run leaves a table as it is, which holds the next one."""
+    before, rows = table.current, table.rows()
+    with pytest.raises(RefusedFiles) as refused:
+        run(table, **options)
+    assert (table.current, table.rows(), table.orphans()) == (before, rows, set())
+    assert refused.value.reason is RefusalReason.UNSUPPORTED
+    return str(refused.value)
 
 
 def table_of(files: int, *, deletes: int = 2) -> tuple[MemorySnapshots, list[str]]:
@@ -243,18 +260,12 @@ def test_beside_a_vector_no_position_is_left_out(monkeypatch: pytest.MonkeyPatch
     table.delete_places([(path, place) for path in (one, two) for place in range(2, 6)], in_one_file=True)
     table.delete_places([(one, 7)], in_one_file=True)
     table.has_vectors = True
-    rows, before = table.rows(), table.current
+    rows, why = table.rows(), "they name too many rows, or rows of too many data files, for one commit"
     monkeypatch.setattr(delete_merges, "MOST_ROWS", 8)
-    done = run(table)
-    assert (table.current, table.rows(), done.commits) == (before, rows, ())
-    assert (
-        done.reason
-        == "3 delete files stay, for they name too many rows, or rows of too many data files, for one commit"
-    )
+    assert left_by(table) == f"t: 3 delete files stay, for {why}"
     monkeypatch.setattr(delete_merges, "MOST_ROWS", 10)
     monkeypatch.setattr(delete_groups, "MOST_ROWS", 10)
-    done = run(table)
-    assert (table.current, table.rows(), done.reason[:1]) == (before, rows, "3")
+    assert left_by(table) == f"t: 3 delete files stay, for {why}"
     monkeypatch.setattr(delete_groups, "MOST_ROWS", 11)
     assert run(table).figures == {"replaced": 3, "written": 2, "removed": 0}
     assert table.rows() == rows
@@ -266,9 +277,10 @@ def test_what_a_choice_by_manifests_leaves_out_keeps_what_is_joined_with_it_from
     table.delete_places([(two, 1)], in_one_file=True)
     found = read(table)
     shared, own = (one.name for one in found.files)
-    assert groups_of(found, {shared, own}, has_vectors=True).left == 0
-    assert groups_of(found, {shared}, has_vectors=True) == DeleteGroups((), 2)
-    assert groups_of(found, {own}, has_vectors=True) == DeleteGroups((), 2)
+    both = frozenset({shared, own})
+    assert groups_of(found, both, has_vectors=True).left == frozenset()
+    assert groups_of(found, {shared}, has_vectors=True) == DeleteGroups((), both)
+    assert groups_of(found, {own}, has_vectors=True) == DeleteGroups((), both)
     assert [len(one.inputs) for one in groups_of(found, {shared}, has_vectors=False).groups] == [2]
 
 
@@ -277,11 +289,9 @@ def test_a_group_of_too_many_data_files_stays_with_its_reason(monkeypatch: pytes
     for place in range(2):
         table.delete_places([(path, place) for path in paths], in_one_file=True)
     monkeypatch.setattr(delete_groups, "MOST_DATA_FILES", 2)
-    before = table.current
-    assert run(table).reason[:1] == "2"
-    assert table.current == before
+    assert left_by(table).startswith("t: 2 delete files stay")
     table.look = lambda _head: None  # type: ignore[method-assign]
-    assert run(table).reason == TOO_MANY
+    assert left_by(table) == f"t: {TOO_MANY}"
 
 
 def test_a_run_ends_after_so_many_commits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,19 +314,20 @@ def test_a_delete_file_of_one_data_file_by_its_bounds_goes_only_if_its_rows_say_
 
     table.is_of_one_file = is_of_one  # type: ignore[method-assign]
     done = run(table)
-    assert (done.figures, done.reason[:1]) == ({"replaced": 2, "written": 1, "removed": 0}, "2")
+    assert done.figures == {"replaced": 2, "written": 1, "removed": 0}
+    assert done.reason == (
+        "2 delete files that apply to no data file stay, for they cannot be read, or name rows of another data file "
+        "than their bounds say"
+    )
     assert asked == [one, one], "each is read once"
     table.make({}, {}, [two])
     assert run(table).figures["removed"] == 1
 
 
-@pytest.mark.parametrize("kind", ["data", "deletes", "new deletes", "dangling"])
+@pytest.mark.parametrize("kind", ["data", "deletes", "new deletes"])
 def test_files_outside_of_the_table_are_neither_read_nor_written(kind: str) -> None:
     table, (one,) = table_of(1)
-    if kind == "dangling":
-        table.make({}, {}, [one])
     before, asked = table.current, list[str]()
-    table.is_of_one_file = lambda _delete, path: not asked.append(path)  # type: ignore[method-assign,func-returns-value]
     place = {"data": one, "new deletes": f"position-{next(table.names) + 1}"}.get(kind, next(iter(table.now.deletes)))
     links = Boundary(real_path=lambda path: "/elsewhere" if path.endswith(f"/{place}") else path)
 
@@ -327,3 +338,115 @@ def test_files_outside_of_the_table_are_neither_read_nor_written(kind: str) -> N
     with pytest.raises(Unsupported, match="elsewhere"):
         run(table, prove=note, boundary=links)
     assert (table.current, asked, table.orphans()) == (before, [], set())
+
+
+def refuse(number: int) -> Callable[[Rewritten], Proof]:
+    """Return a proof that fails for the data file of this number."""
+
+    def prove(group: Rewritten) -> Proof:
+        if any(one.path.endswith(f"-{number}") for one in group.inputs):
+            raise RefusedFiles(f"{group.inputs[0].path} cannot be compared", reason=RefusalReason.UNVERIFIED)
+        return proved(group)
+
+    return prove
+
+
+def test_a_group_that_is_refused_keeps_no_other_from_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_deletes_job, "MOST_FILES", 1)
+    table, paths = table_of(3)
+    rows = table.rows()
+    done = run(table, prove=refuse(0))
+    assert (done.is_complete, len(done.commits), done.figures["written"]) == (True, 2, 2)
+    assert done.reason == f"1 groups of delete files are refused, the first: {paths[0]} cannot be compared"
+    assert (table.rows(), table.orphans()) == (rows, set())
+    with pytest.raises(RefusedFiles, match="cannot be compared") as refused:
+        run(table, prove=refuse(0))
+    assert refused.value.reason is RefusalReason.UNVERIFIED
+    assert (table.rows(), table.orphans()) == (rows, set())
+
+
+@pytest.mark.parametrize(
+    ("failure", "ends_with"),
+    [
+        (JavaError("UnsupportedOperationException", message="Cannot read deletes of AVRO"), RefusedFiles),
+        (LOST, RetryableError),
+        (JavaError("IOException", message="DamagedInput"), RefusedFiles),
+    ],
+)
+def test_a_group_that_cannot_be_read_is_left_out(failure: Exception, ends_with: type[Exception]) -> None:
+    table, (one, _) = table_of(2)
+    real, rows = table.merged, table.rows()
+
+    def merged(inputs: list[LiveInput], deletes: list[list[AppliedDelete]]) -> list[NewDeletes | None]:
+        if inputs[0].path == one:
+            raise failure
+        return real(inputs, deletes)
+
+    table.merged = merged  # type: ignore[method-assign,assignment]
+    assert "1 groups of delete files are refused" in run(table).reason
+    assert (table.rows(), table.orphans(), len(table.now.deletes)) == (rows, set(), 3)
+    with pytest.raises(ends_with):
+        run(table)
+
+
+def test_what_may_be_said_of_every_group_ends_the_job_and_leaves_no_file() -> None:
+    table, (_, two) = table_of(2)
+    real = table.merged
+
+    def merged(inputs: list[LiveInput], deletes: list[list[AppliedDelete]]) -> list[NewDeletes | None]:
+        if inputs[0].path == two:
+            raise JavaError("IllegalStateException", message="odd")
+        return real(inputs, deletes)
+
+    table.merged = merged  # type: ignore[method-assign,assignment]
+    before = table.current
+    with pytest.raises(JavaError, match="odd"):
+        run(table)
+    assert (table.current, table.orphans()) == (before, set())
+
+
+def dangling(files: int) -> tuple[MemorySnapshots, list[str]]:
+    """Return a table with so many delete files that apply to no data file, and one data file with two."""
+    table, (kept, *gone) = table_of(files + 1, deletes=1)
+    table.delete_places([(kept, 5)], in_one_file=False)
+    table.make({}, {}, gone)
+    return table, gone
+
+
+def test_a_delete_file_of_no_data_file_that_is_lost_or_elsewhere_stays_and_the_others_go() -> None:
+    table, (lost, elsewhere, _) = dangling(3)
+    names = {one.only: name for name, one in table.written.items()}
+    links = Boundary(real_path=lambda path: "/elsewhere" if path.endswith(f"/{names[elsewhere]}") else path)
+
+    def is_of_one(_: object, path: str) -> bool:
+        if path == lost:
+            raise LOST
+        return True
+
+    table.is_of_one_file = is_of_one  # type: ignore[method-assign]
+    rows, done = table.rows(), run(table, boundary=links)
+    assert done.figures == {"replaced": 2, "written": 1, "removed": 1}
+    assert done.reason.startswith("2 delete files that apply to no data file stay")
+    assert table.rows() == rows
+    assert left_by(table, boundary=links).startswith("t: 2 delete files that apply to no data file stay")
+
+
+def test_delete_files_of_no_data_file_are_read_some_between_two_commits_and_a_stop_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(merge_deletes_job, "MOST_FILES", 2)
+    table, paths = dangling(5)
+    asked: list[str] = []
+
+    def is_of_one(_: object, path: str) -> bool:
+        asked.append(path)
+        return False
+
+    table.is_of_one_file = is_of_one  # type: ignore[method-assign]
+    control = Interrupted(lambda: asked.append("merging"))
+    control.should_stop = lambda: len(asked) == 4  # type: ignore[method-assign]
+    done = run(table, control)
+    assert (asked, done.is_complete) == ([*paths[:2], "merging", paths[2]], False)
+    asked.clear()
+    assert left_by(table).startswith("t: 5 delete files that apply to no data file stay")
+    assert asked == paths

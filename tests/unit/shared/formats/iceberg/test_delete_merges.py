@@ -32,15 +32,15 @@ def test_deletes_by_value_stay_and_so_do_files_that_name_too_many_rows_together(
     allowed = [LiveDelete(name, DeleteKind.POSITION, "", P0, MOST_ROWS // 2) for name in "cd"]
     assert superfluous([*values, *allowed], 2).names == {"c", "d"}
     many = [*allowed, LiveDelete("one more", DeleteKind.POSITION, "", P0, 1)]
-    assert superfluous([*values, *many], 2) == (frozenset(), DeleteFileCount(3, 0), 3)
-    assert superfluous([one._replace(of="f") for one in many], 2).left == 3
-    assert superfluous(many[:1], 2).left == 0
+    assert superfluous([*values, *many], 2) == (frozenset(), DeleteFileCount(3, 0), frozenset({"c", "d", "one more"}))
+    assert superfluous([one._replace(of="f") for one in many], 2).left == {"c", "d", "one more"}
+    assert superfluous(many[:1], 2).left == frozenset()
 
 
 def test_beside_shared_files_that_stay_none_of_a_partition_becomes_a_vector() -> None:
     own = deletes(("a", "f", P0), ("b", "f", P0), ("c", "h", P1), ("e", "", P1))
     found = [*own, LiveDelete("many", DeleteKind.POSITION, "", P0, MOST_ROWS + 1)]
-    assert superfluous(found, 3) == (frozenset("ce"), DeleteFileCount(5, 2), 3)
+    assert superfluous(found, 3) == (frozenset("ce"), DeleteFileCount(5, 2), {"a", "b", "many"})
     assert superfluous(found, 2).names == {"a", "b"}
 
 
