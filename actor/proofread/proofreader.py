@@ -198,12 +198,27 @@ def _place(group: Rewritten) -> str:
     return f"{group.table}, partition {group.partition}" if group.partition else group.table
 
 
+def _is_of_deletes(group: Rewritten) -> bool:
+    """Return whether files stay, and what deletes their rows is replaced."""
+    return [one.path for one in group.inputs] == [one.path for one in group.outputs]
+
+
+def _remedy(group: Rewritten) -> str:
+    return "" if _is_of_deletes(group) else "; lakewright.proofread = always would commit it unverified"
+
+
+def _what(group: Rewritten) -> str:
+    if _is_of_deletes(group):
+        return "the merged delete files do not delete the rows that those before deleted"
+    return "the rewritten files do not hold the rows of their inputs"
+
+
 def _accepted(group: Rewritten, proof: Proof, mode: Proofread) -> Proof:
     """Return a proof; raises RefusedFiles in mode strict where nothing was compared."""
     if mode is Proofread.STRICT and proof.unverified_because:
         raise RefusedFiles(
             f"{_place(group)} is not rewritten, because its rows cannot be compared before the commit: "
-            f"{proof.unverified_because}; lakewright.proofread = always would commit it unverified",
+            f"{proof.unverified_because}{_remedy(group)}",
             reason=RefusalReason.UNVERIFIED,
             files=tuple(file.path for file in group.inputs),
         )
@@ -225,7 +240,7 @@ def _proof(group: Rewritten, found: Answer, reader: str) -> Proof:
 
 def _raise_difference(group: Rewritten, found: Answer) -> NoReturn:
     raise Difference(
-        f"{_place(group)}: the rewritten files do not hold the rows of their inputs, so nothing was committed: "
+        f"{_place(group)}: {_what(group)}, so nothing was committed: "
         f"{found.text}. Report this with the names of the files; they are not tried again as they are",
         files=tuple(file.path for file in group.inputs),
         columns=found.columns,

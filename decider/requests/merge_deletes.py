@@ -19,7 +19,7 @@ class MergeDeletesDryRun(RequestPreview):
     due: bool = shown("Whether a merge is due by `merge-deletes-at`.")
     reason: str = shown("Machine-readable reason.")
     delete_files: int = shown("Delete files by position of the newest snapshot; vectors count, too.")
-    superfluous: int = shown("Those of them that a merge would make needless.")
+    superfluous: int = shown("Those of them that are to be merged.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class MergeDeletesRequest(TableRequest):
         found = await table.reader.delete_files()
         need = delete_files_need(found, table.policy.merge_deletes_at)
         files = found or DeleteFileCount(0, 0)
-        message = f"{counted(files.count, 'delete file')} by position; {files.excess} are superfluous."
+        message = f"{counted(files.count, 'delete file')} by position; {files.excess} are to be merged."
         return MergeDeletesDryRun(
             table.version,
             message if table.refusal is None else table.refusal.message,

@@ -167,7 +167,7 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "merge-deletes-at",
         spelled.count_or_off,
         "off",
-        "superfluous delete files by position at which an Iceberg table's are merged, or off",
+        "delete files by position to be merged at which an Iceberg table's are, or off",
         "delete files",
     ),
 )

@@ -457,7 +457,7 @@ def test_many_delete_files_are_counted_merged_when_due_and_never_on_delta_tables
     requested = decider.post("/v1/tables/merged/actions/merge-deletes", {}).json()
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("merge_deletes", "merged")]
     called = CliRunner().invoke(app, ["--url", decider.url, "merge-deletes", "merged", "--dry-run"])
-    assert "3 are superfluous" in called.stdout.replace("\n", " ")
+    assert "3 are to be merged" in called.stdout.replace("\n", " ")
     write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
     register(decider, str(tmp_path / "delta"), name="delta", properties={"lakewright.merge-deletes-at": "4"})
     for body in ({}, {"dry_run": True}):

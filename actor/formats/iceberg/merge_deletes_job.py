@@ -36,7 +36,7 @@ from shared.paths.boundary import Boundary
 from shared.refusals import RefusalReason
 from shared.table import DataFile, DeleteKind
 
-NOTHING = "no delete file is superfluous"
+NOTHING = "no delete file is to be merged"
 TOO_MANY = "the delete files apply to too many data files to be merged: compact the table first"
 
 MOST_FILES = 500

@@ -220,7 +220,7 @@ def test_the_record_of_a_decision_has_the_numbers() -> None:
     assert "51 manifests with 1 MiB, of which 1 would be enough." in describe(signals)
     assert "manifests" not in describe(TableSignals(7))
     deletes = describe(TableSignals(7, delete_files=DeleteFileCount(9, 4)))
-    assert "9 delete files, of which 4 are superfluous." in deletes
+    assert "9 delete files, of which 4 are to be merged." in deletes
 
 
 KEYED = Policy(primary_key="id", sequence_by="ts", deduplicate_every_s=100)
