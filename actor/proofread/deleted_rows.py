@@ -26,6 +26,7 @@ from actor.proofread.model import (
 )
 from actor.proofread.older_rows import note_older
 from actor.proofread.sql import DEAD, literal, quoted, read_parquet
+from actor.proofread.task import Answer, ReadEnding
 from actor.proofread.vectors import ReadBytes, read_vector
 
 POSITIONS_AT_ONCE = 200_000
@@ -56,6 +57,22 @@ def note_deleted(
             _INSERTED_BY[deletes.form](connection, group, deletes, those)
     if newest is not None:
         note_older(connection, group, newest, files)
+
+
+def compare_deleted(connection: duckdb.DuckDBPyConnection, group: Rewritten, read: ReadBytes) -> Answer:
+    """Compare the rows that are deleted in inputs and in outputs, which are the same data files."""
+    for name, files in (("before", group.inputs), ("after", group.outputs)):
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {DEAD} (place VARCHAR, row BIGINT)")
+        note_deleted(connection, group, files, read)
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE lakewright_{name} AS SELECT DISTINCT place, row FROM {DEAD}")
+    before, after = "FROM lakewright_before", "FROM lakewright_after"
+    sides = (before, f"FROM ({before} EXCEPT {after})", f"FROM ({after} EXCEPT {before})")
+    counts = [f"(SELECT count(*) {side})" for side in sides]
+    rows, lost, new = connection.execute(f"SELECT {', '.join(counts)}").fetchone() or (0, 0, 0)
+    if lost or new:
+        text = f"{lost:,} deleted rows would be visible again, and {new:,} others would be deleted"
+        return Answer(ReadEnding.DIFFERENT, text, rows)
+    return Answer(ReadEnding.SAME, rows=rows)
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, place: str, positions: Iterator[int]) -> None:

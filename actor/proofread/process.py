@@ -21,6 +21,7 @@ import duckdb
 
 from actor.proofread.comparison import compare_rows
 from actor.proofread.copied_bytes import compare_bytes, fingerprint_of
+from actor.proofread.deleted_rows import compare_deleted
 from actor.proofread.locations import is_local, place_of, readable
 from actor.proofread.model import CannotRead, ColumnsUnclear
 from actor.proofread.sql import literal, quoted
@@ -119,6 +120,8 @@ def _done(connection: duckdb.DuckDBPyConnection, task: Task) -> Answer:
 
             broken = (file.path for file in task.group.inputs if undecodable(place_of(file.path)))
             return Answer(ReadEnding.SAME, files=tuple(broken))
+        case Work.DELETES:
+            return compare_deleted(connection, task.group, reader_of(connection))
         case Work.FINGERPRINT:
             return Answer(ReadEnding.SAME, fingerprint=fingerprint_of(connection, inputs))
 

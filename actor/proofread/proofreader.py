@@ -73,14 +73,18 @@ class Proofreader:
             proof = self._check_copy(group, fingerprint, tag)
         else:
             proof = self._check_rows(group, tag)
-        if mode is Proofread.STRICT and proof.unverified_because:
-            raise RefusedFiles(
-                f"{_place(group)} is not rewritten, because its rows cannot be compared before the commit: "
-                f"{proof.unverified_because}; lakewright.proofread = always would commit it unverified",
-                reason=RefusalReason.UNVERIFIED,
-                files=tuple(file.path for file in group.inputs),
-            )
-        return proof
+        return _accepted(group, proof, mode)
+
+    def check_deletes(self, group: Rewritten, mode: Proofread, tag: str) -> Proof:
+        """Compare which rows of inputs and outputs, the same files, are deleted; raises what `check` raises."""
+        if mode is Proofread.NEVER:
+            return Proof(Reading.NONE, unverified_because="switched off")
+        found = self._ask(Work.DELETES, group, tag)
+        if found.ending is ReadEnding.NO_MEMORY and self._most_memory_mib > FIRST_MEMORY_MIB:
+            found = self._ask(Work.DELETES, group, tag, memory_mib=self._most_memory_mib)
+        if found.ending in (ReadEnding.SAME, ReadEnding.DIFFERENT, ReadEnding.UNCLEAR):
+            return _proof(group, found, "duckdb")
+        return _accepted(group, Proof(Reading.NONE, unverified_because=found.text, cpu_ms=found.cpu_ms), mode)
 
     def cancel(self, tag: str) -> None:
         """End the comparison of a job, which then fails with a RetryableError."""
@@ -194,6 +198,33 @@ def _place(group: Rewritten) -> str:
     return f"{group.table}, partition {group.partition}" if group.partition else group.table
 
 
+def _is_of_deletes(group: Rewritten) -> bool:
+    """Return whether files stay, and what deletes their rows is replaced."""
+    return [one.path for one in group.inputs] == [one.path for one in group.outputs]
+
+
+def _remedy(group: Rewritten) -> str:
+    return "" if _is_of_deletes(group) else "; lakewright.proofread = always would commit it unverified"
+
+
+def _what(group: Rewritten) -> str:
+    if _is_of_deletes(group):
+        return "the merged delete files do not delete the rows that those before deleted"
+    return "the rewritten files do not hold the rows of their inputs"
+
+
+def _accepted(group: Rewritten, proof: Proof, mode: Proofread) -> Proof:
+    """Return a proof; raises RefusedFiles in mode strict where nothing was compared."""
+    if mode is Proofread.STRICT and proof.unverified_because:
+        raise RefusedFiles(
+            f"{_place(group)} is not rewritten, because its rows cannot be compared before the commit: "
+            f"{proof.unverified_because}{_remedy(group)}",
+            reason=RefusalReason.UNVERIFIED,
+            files=tuple(file.path for file in group.inputs),
+        )
+    return proof
+
+
 def _proof(group: Rewritten, found: Answer, reader: str) -> Proof:
     if found.ending is ReadEnding.DIFFERENT:
         _raise_difference(group, found)
@@ -209,7 +240,7 @@ def _proof(group: Rewritten, found: Answer, reader: str) -> Proof:
 
 def _raise_difference(group: Rewritten, found: Answer) -> NoReturn:
     raise Difference(
-        f"{_place(group)}: the rewritten files do not hold the rows of their inputs, so nothing was committed: "
+        f"{_place(group)}: {_what(group)}, so nothing was committed: "
         f"{found.text}. Report this with the names of the files; they are not tried again as they are",
         files=tuple(file.path for file in group.inputs),
         columns=found.columns,

@@ -15,6 +15,7 @@ class Work(StrEnum):
     DECODE = "decode"  # The inputs by the second reader, whatever their columns are: which of them it cannot.
     BYTES = "bytes"
     FINGERPRINT = "fingerprint"
+    DELETES = "deletes"  # Which rows are deleted, by DuckDB.
 
 
 @dataclass(frozen=True, slots=True)

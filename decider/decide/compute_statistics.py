@@ -7,7 +7,7 @@ commit at the earliest, as for manifests.
 from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
-from decider.decide.rewrite_manifests import EVALUATED_AFTER_MS
+from decider.decide.excess import EVALUATED_AFTER_MS
 from decider.decide.table_action import TableProposal
 from shared.jobs.payload import COMPUTE_STATISTICS
 from shared.layout.eligibility import DecisionReason

@@ -11,6 +11,7 @@ from shared.index.signal import IndexSignal
 from shared.jobs.payload import RewriteKind
 from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
+from shared.layout.delete_files import DeleteFileCount
 from shared.layout.eligibility import DecisionReason
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
 from shared.layout.manifest_files import ManifestFiles
@@ -78,8 +79,8 @@ class TableSignals:
     key_runs: which rows were added and compared by their keys. clustered: files of a clustered table,
     cells: of one in cells; None for others.
     index: an index on several columns, where it was read; None elsewhere.
-    manifests: the newest snapshot's; statistics: the age of statistics of columns; None where they are not known.
-    twins: other names of the table, whose metadata may need any of its files.
+    manifests, delete_files: the newest snapshot's; statistics: the age of statistics of columns; None where they are
+    not known. twins: other names of the table, whose metadata may need any of its files.
     """
 
     version: int
@@ -93,6 +94,7 @@ class TableSignals:
     manifests: ManifestFiles | None = None
     statistics: StatisticsAge | None = None
     twins: tuple[str, ...] = ()
+    delete_files: DeleteFileCount | None = None
 
 
 class DecisionKind(StrEnum):

@@ -17,6 +17,8 @@ def describe(signals: TableSignals) -> str:
         )
     if (statistics := signals.statistics) is not None:
         text += f" Since the newest statistics of columns, {statistics.changed} of {statistics.rows} rows changed."
+    if (deletes := signals.delete_files) is not None:
+        text += f" Its snapshot has {files(deletes.count, 'delete ')}, of which {deletes.excess} are to be merged."
     if clustered is not None:
         text += (
             f" Not clustered: {files(clustered.unclustered_files)} with {size(clustered.unclustered_bytes)}; "

@@ -6,6 +6,7 @@ from typing import TypeVar
 from decider.formats.table_format import HistoryEnd, RetainedHistory, TableReader, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from shared.jobs.options import VacuumOptions
+from shared.layout.delete_files import DeleteFileCount
 from shared.layout.manifest_files import ManifestFiles
 from shared.layout.statistics_age import StatisticsAge
 from shared.policy.policy import Policy
@@ -67,6 +68,10 @@ class ForwardingReader:
     async def statistics_age(self) -> StatisticsAge | None:
         """Return how old statistics of columns are."""
         return await (await self._found()).statistics_age()
+
+    async def delete_files(self) -> DeleteFileCount | None:
+        """Return the delete files of the newest snapshot."""
+        return await (await self._found()).delete_files()
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return version and number of files of the newest checkpoint."""

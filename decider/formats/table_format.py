@@ -14,6 +14,7 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.jobs.options import VacuumOptions
+from shared.layout.delete_files import DeleteFileCount
 from shared.layout.manifest_files import ManifestFiles
 from shared.layout.statistics_age import StatisticsAge
 from shared.paths.boundary import Boundary
@@ -151,6 +152,12 @@ class TableReader(Protocol):
         """Return how old statistics of columns are, None where that is not known, or there is no place for them.
 
         It costs one request, for the metadata.
+        """
+
+    async def delete_files(self) -> DeleteFileCount | None:
+        """Return the delete files of the newest snapshot, None where there is none, or the format has none.
+
+        It costs a request for each manifest of delete files, beside those for the metadata and for the list.
         """
 
     async def checkpointed_files(self) -> tuple[int, int] | None:

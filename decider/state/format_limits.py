@@ -8,7 +8,15 @@ from dataclasses import replace
 
 from shared.errors import InvalidInput
 from shared.formats.support import FormatSupport
-from shared.jobs.payload import CHECKPOINT, COMPUTE_STATISTICS, DEDUPLICATE, EXPIRE, REWRITE_MANIFESTS, VACUUM
+from shared.jobs.payload import (
+    CHECKPOINT,
+    COMPUTE_STATISTICS,
+    DEDUPLICATE,
+    EXPIRE,
+    MERGE_DELETES,
+    REWRITE_MANIFESTS,
+    VACUUM,
+)
 from shared.policy.policy import ClusteringOrder, Policy
 
 
@@ -88,6 +96,7 @@ def _half_keys(policy: Policy) -> Iterator[str]:
 def _ignored_jobs(policy: Policy, support: FormatSupport) -> Iterator[str]:
     named = {
         REWRITE_MANIFESTS: ("rewrite-manifests-at", policy.rewrite_manifests_at is not None),
+        MERGE_DELETES: ("merge-deletes-at", policy.merge_deletes_at is not None),
         COMPUTE_STATISTICS: ("compute-statistics-at", policy.compute_statistics_at is not None),
         VACUUM: ("vacuum", policy.vacuum),
         CHECKPOINT: ("checkpoint-every", policy.checkpoint_every is not None),

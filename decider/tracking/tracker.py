@@ -23,7 +23,7 @@ from decider.tracking.table_context import FollowedTable, TableContext
 from decider.tracking.table_tracking import TableTracking, TrackingParts, TrackResult
 from shared.errors import RetryableError
 from shared.formats.registry import support_of
-from shared.jobs.payload import COMPUTE_STATISTICS, REWRITE_MANIFESTS, VACUUM
+from shared.jobs.payload import COMPUTE_STATISTICS, MERGE_DELETES, REWRITE_MANIFESTS, VACUUM
 from shared.queue.limits import LEDGER_KEPT
 from shared.table import Snapshot, TableId, TableMetadata, TableRef
 
@@ -103,7 +103,8 @@ class TableTracker:
         manifests = await reader.manifests() if REWRITE_MANIFESTS in kinds else None
         statistics = await reader.statistics_age() if COMPUTE_STATISTICS in kinds else None
         twins = await self.twins(table, cursor.metadata) if VACUUM in kinds else ()
-        found = replace(cursor.signals, manifests=manifests, statistics=statistics, twins=twins)
+        deletes = await reader.delete_files() if MERGE_DELETES in kinds else None
+        found = replace(cursor.signals, manifests=manifests, statistics=statistics, delete_files=deletes, twins=twins)
         signals = replace(found, checkpoint=await reader.checkpoint())
         policy = self.effective(table, cursor).policy
         if not policy.traits.is_indexed:

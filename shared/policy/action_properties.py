@@ -163,5 +163,12 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "share of changed rows at which an Iceberg table's statistics of columns are computed again, or off",
         "share",
     ),
+    Property(
+        "merge-deletes-at",
+        spelled.count_or_off,
+        "off",
+        "delete files by position to be merged at which an Iceberg table's are, or off",
+        "delete files",
+    ),
 )
 """A part of `shared.policy.property_table.PROPERTIES`, which is the whole table."""

@@ -20,6 +20,7 @@ from shared.jobs.payload import (
     DEDUPLICATE,
     EXPIRE,
     INDEX,
+    MERGE_DELETES,
     REWRITE_MANIFESTS,
     SET_PROPERTIES,
     VACUUM,
@@ -219,5 +220,6 @@ def test_each_automatic_action_on_a_table_waits_in_the_background_unless_it_rewr
         CLUSTER: True,
         INDEX: True,
         REWRITE_MANIFESTS: False,
+        MERGE_DELETES: False,
         SET_PROPERTIES: False,
     }

@@ -426,6 +426,45 @@ def test_deletes_by_position_are_seen_by_decisions_dry_runs_and_local_runs_alike
     assert decider.post("/v1/tables/deleted/optimize", {"dry_run": True}).json()["files_replaced"] == 1
 
 
+def test_many_delete_files_are_counted_merged_when_due_and_never_on_delta_tables(
+    decider: LiveDecider, tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decider.decide.excess.EVALUATED_AFTER_MS", 0)
+    made = IcebergFolder(tmp_path / "merged")
+    made.create("0-00abcd")
+    made.commit([made.file(200 << 20, rows=1_000)])
+    (path,) = made.live
+    register(decider, made.location, name="merged", properties={"lakewright.merge-deletes-at": "3"})
+
+    def delete() -> None:
+        file = made.file(9, content=DataFileContent.POSITION_DELETES, rows=1, referenced=path)
+        made.commit([file], operation="overwrite")
+        decider.post("/v1/events", {"table": made.location})
+        decider.drain()
+        decider.run(decider.task("timers").run_once())
+
+    for _ in range(3):
+        delete()
+    assert "merge_deletes" not in kinds(redis_url), "two of three are superfluous"
+    shown = decider.post("/v1/tables/merged/actions/merge-deletes", {"dry_run": True}).json()
+    assert (shown["delete_files"], shown["superfluous"], shown["due"]) == (3, 2, False)
+    assert shown["reason"] == "few_delete_files"
+    delete()
+    assert "merge_deletes" in kinds(redis_url)
+    decisions = decider.get("/v1/tables/merged/decisions", limit=100)["decisions"]
+    reasons = [one["reason"] for one in decisions if one["action"] == "merge_deletes"]
+    assert (reasons[0], {*reasons[1:]}) == ("many_delete_files", {"few_delete_files"})
+    requested = decider.post("/v1/tables/merged/actions/merge-deletes", {}).json()
+    assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("merge_deletes", "merged")]
+    called = CliRunner().invoke(app, ["--url", decider.url, "merge-deletes", "merged", "--dry-run"])
+    assert "3 are to be merged" in called.stdout.replace("\n", " ")
+    write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
+    register(decider, str(tmp_path / "delta"), name="delta", properties={"lakewright.merge-deletes-at": "4"})
+    for body in ({}, {"dry_run": True}):
+        refused = decider.post("/v1/tables/delta/actions/merge-deletes", body)
+        assert (refused.status_code, "have no delete files" in refused.text) == (httpx.codes.CONFLICT, True)
+
+
 def test_what_pyiceberg_does_not_know_blocks_no_table_and_an_unknown_type_is_refused_once(
     decider: LiveDecider, lake: Lake
 ) -> None:
@@ -534,7 +573,7 @@ def test_a_catalog_that_does_not_answer_is_a_failure_of_the_moment(decider: Live
 def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables(
     decider: LiveDecider, lake: Lake, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.decide.rewrite_manifests.EVALUATED_AFTER_MS", 0)
+    monkeypatch.setattr("decider.decide.excess.EVALUATED_AFTER_MS", 0)
     lake.configure(**{"lakewright__rewrite-manifests-at": "4", "lakewright__enabled": "true"})
     lake.append(4)
     register(decider, PLACE, name="orders")

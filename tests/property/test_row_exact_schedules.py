@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import count
 from random import Random
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -19,17 +20,26 @@ from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.written_group import WrittenGroup
+from actor.formats.iceberg import delete_groups
 from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.late_rows import SetAside
+from actor.formats.iceberg.merge_deletes_job import NOTHING, MergeDeletesJob
 from actor.formats.iceberg.staged import StagedGroup
+from actor.ports import TableJob, TableJobOutcome
+from actor.proofread.model import Proof, Reading
 from actor.rewrite.commit import Committer
 from actor.rewrite.late_rows import Comparisons
-from shared.errors import Conflict, RetryableError
+from shared.errors import Conflict, RefusedFiles, RetryableError
 from shared.formats.delta_references import vector_path
+from shared.formats.iceberg import delete_merges
+from shared.jobs.payload import MERGE_DELETES
 from shared.layout.commit_metadata import CommitMetadata
-from shared.table import CommitOrigin, PartitionColumn
+from shared.paths.boundary import Boundary
+from shared.policy.policy import Policy
+from shared.table import CommitOrigin, DeleteKind, PartitionColumn
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, add, remove, vector
+from tests.support.local_vacuum import Control
 from tests.support.memory_snapshots import MemorySnapshots
 from tests.support.steering import Steering
 
@@ -81,6 +91,13 @@ class OnIceberg:
             self.table.delete_places([where[one] for one in gone], in_one_file=self.draw.random() < 0.5)
             self.rows -= {*gone}
 
+    def stream(self) -> None:
+        """Add a file, some rows of which the same commit deletes by position, as a stream of upserts does."""
+        rows = [next(self._numbers) for _ in range(self.draw.randint(3, 6))]
+        path, gone = self.table.write(rows), self.draw.sample(range(3), k=2)
+        self.table.stream(path, gone, in_one_file=self.draw.random() < 0.5)
+        self.rows |= {row for place, row in enumerate(rows) if place not in gone}
+
     def delete_values(self) -> None:
         gone = self.draw.sample(range(1_000), k=2) + self.draw.sample(sorted(self.rows), k=min(2, len(self.rows)))
         self.table.delete_values(gone)
@@ -105,6 +122,14 @@ class OnIceberg:
             vectors = [name for name in self.table.now.deletes if self.table.written[name].only == path]
             self.table.make({self.table.write(kept): None}, {}, [path, *vectors])
             self.rows -= {*gone}
+
+    def add_again(self) -> None:
+        """Add a data file that was removed: what deleted its rows then does not delete them now."""
+        table, now = self.table, {row for path in self.table.now.data for row in self.table.files[path]}
+        gone = [path for path in {*table.files} & table.disk - {*table.now.data} if now.isdisjoint(table.files[path])]
+        if gone:
+            table.make({self.draw.choice(sorted(gone)): None}, {})
+            self.rows = {*table.rows()}
 
     def roll_back(self) -> None:
         """Make an earlier snapshot the newest one; main forgets those since."""
@@ -144,6 +169,32 @@ class OnIceberg:
             table.others = lambda: None
         self.then[table.current] = set(self.rows)
         return {*done.set_aside.values()} <= {SetAside.NO_ROW_LEFT}
+
+    def merge(self, at_attempts: list[Callable[[], object]]) -> TableJobOutcome | None:
+        """Merge the delete files as a job does, beside others; None: they were first, all stay, or nothing is known."""
+        table, others = self.table, iter(at_attempts)
+        table.others = lambda: next(others, lambda: None)()
+        job = TableJob(MERGE_DELETES, "t", Policy(), CommitOrigin("job", 7))
+        proof = Proof(Reading.ROWS, 0)
+        try:
+            return MergeDeletesJob(
+                *(table, table, job, Control(), table.check, Boundary()),
+                lambda _: proof,
+                lambda: self.seconds,
+                self._pause,
+            ).run()
+        except (Conflict, RefusedFiles):
+            return None
+        except RetryableError:
+            self.left |= table.orphans()
+            return None
+        finally:
+            table.others = lambda: None
+            self.then[table.current] = set(self.rows)
+
+    def upgrade(self) -> None:
+        """Raise the format version; others write vectors from now on."""
+        self.table.has_vectors = True
 
     def _pause(self, seconds: float) -> None:
         self.seconds += seconds
@@ -319,6 +370,52 @@ def play(world: Any, others: Sequence[Callable[[Any], object]], *, in_order: flo
         assert world.visible_rows() == sorted(world.rows)
         assert world.orphans() == set(), "what was not committed is deleted"
     return landed
+
+
+@pytest.mark.parametrize("upgrades", [False, True], ids=["v2", "v2 to v3"])
+@given(SEEDS)
+def test_no_row_is_lost_or_comes_back_where_delete_files_are_merged_whatever_others_do(
+    upgrades: bool, seed: int
+) -> None:
+    draw = Random(seed)
+    world = OnIceberg(draw, has_vectors=False)
+    others = (
+        *OF_ROWS,
+        *OF_FILES,
+        OnIceberg.add_again,
+        OnIceberg.stream,
+        OnIceberg.delete_values,
+        *([OnIceberg.upgrade] if upgrades else []),
+    )
+
+    def some(at_most: int) -> Callable[[], object]:
+        return lambda: [world.act(*others) for _ in range(draw.randint(0, at_most))]
+
+    for _ in range(draw.randint(2, 6)):
+        world.act(OnIceberg.append)
+        some(4)()
+        most = draw.choice([1, 2, 4, 8, 1_000])
+        with patch.object(delete_merges, "MOST_ROWS", most), patch.object(delete_groups, "MOST_ROWS", most):
+            world.merge([some(2) for _ in range(draw.randint(0, 4))])
+        assert world.visible_rows() == sorted(world.rows)
+        assert world.orphans() == set(), "what was not committed is deleted"
+        if draw.random() < 0.5:
+            world.rewrite(some(2), [some(1)], in_order=1)
+            assert world.visible_rows() == sorted(world.rows)
+    done = world.merge([])
+    assert done is not None
+    table = world.table
+    assert world.visible_rows() == sorted(world.rows)
+    found = table.look(table.head())
+    assert found is not None
+    for path in table.now.data:
+        places = [one for one in found.inputs if one.path == path]
+        named = [delete for one in places for delete in one.by_position]
+        assert len([one for one in named if one.is_of_one_file]) <= 1
+        assert not table.has_vectors or {one.kind for one in named} <= {DeleteKind.VECTOR}
+    again = world.merge([])
+    assert again is not None
+    assert (again.commits, again.reason) == ((), NOTHING)
 
 
 VERSIONS = pytest.mark.parametrize("has_vectors", [False, True], ids=["v2", "v3"])

@@ -13,10 +13,12 @@ from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
-from actor.ports import RewriteOutcome, RewriteRequest
+from actor.ports import RewriteOutcome, RewriteRequest, TableJob
 from actor.proofread.proofreader import Proofreader
+from shared.jobs.payload import MERGE_DELETES
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup
+from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin, DataFile, PartitionKey
 from tests.iceberg_stress.readers import EQUALITY_UNKNOWN, _DuckDb
 from tests.row_exact.playing import Model, Rows, counted, explain, live_files, row_ids_kept
@@ -24,6 +26,7 @@ from tests.support.forced_copies import FORCED_LIMITS, NEVER_COPIES
 from tests.support.iceberg_foreign import ForeignWriter
 from tests.support.iceberg_foreign import field as with_id
 from tests.support.iceberg_lab import IcebergLab
+from tests.support.local_vacuum import Control
 from tests.support.steering import Steering
 
 Found = Counter[tuple[Any, ...]]
@@ -102,6 +105,7 @@ class OnIceberg:
             "copy on write": self.copy_on_write,
             "roll back": self.roll_back,
             "rewrite_position_delete_files": self.rewrite_positions,
+            "merge-deletes": self.merge_deletes,
             **({"upsert": self.upsert} if kind.upserts else {}),
             **({"upgrade": self.upgrade} if kind.upgrades else {}),
         }
@@ -208,6 +212,14 @@ class OnIceberg:
 
     def rewrite_positions(self) -> None:
         self._call("rewrite_position_delete_files", "options => map('rewrite-all', 'true')")
+
+    def merge_deletes(self) -> None:
+        """As a job of ours does, beside or between the rewrites."""
+        job = TableJob(
+            MERGE_DELETES, self._lab.location(self._name), Policy(proofread=Proofread.STRICT), CommitOrigin("merge", 1)
+        )
+        with row_ids_kept(self.model, self._lineage):
+            self._engines.of["copied"].run_table_job(job, Control())
 
     def rewrite_data(self) -> None:
         draw = self.model.draw

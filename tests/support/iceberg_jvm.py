@@ -21,6 +21,8 @@ from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.jvm.jars import ICEBERG, look_up
 from actor.jvm.java import find_java
 from actor.jvm.own_jar import own_jar
+from actor.proofread.model import DeleteForm, Deletes
+from actor.proofread.vectors import read_vector
 from actor.rewrite.commit import CommitResult, Committer
 from actor.rewrite.late_rows import Comparisons, Positions
 from services.paths import java_search
@@ -92,7 +94,7 @@ class IcebergJvm:
             classpath=jars, die_on_exit=True, javaopts=["-Xmx300m", "-XX:+UseSerialGC"], java_path=java
         )
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-        self._folder = folder
+        self.folder = folder
         self._written = 0
         self.jvm = self._gateway.jvm
         self.iceberg = self.jvm.org.apache.iceberg
@@ -111,7 +113,7 @@ class IcebergJvm:
         properties = self.jvm.java.util.HashMap()
         properties.put("format-version", str(version))
         made = (spec.identity("g") if by_g else spec).build()
-        return self._tables().create(schema, made, properties, (self._folder / name).as_uri())
+        return self._tables().create(schema, made, properties, (self.folder / name).as_uri())
 
     def loaded(self, table: Any) -> Any:
         """Return the table as others load it."""
@@ -161,6 +163,20 @@ class IcebergJvm:
     def delete_places(self, table: Any, places: Sequence[tuple[str, int]]) -> None:
         """Delete rows by path and position, with one file, which names the data file if there is one only."""
         table.newRowDelta().addDeletes(self.of_places(table, places)).commit()
+
+    def delete_by_vector(self, table: Any, path: str, positions: Iterable[int]) -> None:
+        """Delete rows of a data file by a vector, as in version 3: it replaces what deleted others of them."""
+        live = self._live(table, path)
+        loaded = JavaTable(self.classes, table, "file:///t")
+        loaded.refresh()
+        before = loaded.named(path, live.by_position) if live.by_position else ()
+        new = loaded.hide(live.task.file(), sorted({*(before or ()), *positions}))
+        change = table.newRowDelta().addDeletes(new.raw)
+        change.validateFromSnapshot(table.currentSnapshot().snapshotId())
+        for one in live.by_position:
+            if one.is_of_one_file:
+                change.removeDeletes(one.raw)
+        change.commit()
 
     def of_places(
         self, table: Any, places: Sequence[tuple[str, int]], bounds: tuple[str | None, str | None] = (None, None)
@@ -237,6 +253,25 @@ class IcebergJvm:
         files = [file for one in manifests for file in lists.newArrayList(read(one, table.io(), table.specs()))]
         return sorted(int(file.dataSequenceNumber()) for file in files)
 
+    def delete_files_left(self, table: Any) -> set[str]:
+        """Return the delete files that Iceberg wrote below the table's folder and that no snapshot refers to."""
+        table.refresh()
+        lists = self.classes.resolve("org.apache.iceberg.relocated.com.google.common.collect.Lists")
+        read = self.iceberg.ManifestFiles.readDeleteManifest
+        manifests = {
+            str(one.path()): one
+            for snapshot in lists.newArrayList(table.snapshots())
+            for one in snapshot.deleteManifests(table.io())
+        }
+        files = [
+            file for one in manifests.values() for file in lists.newArrayList(read(one, table.io(), table.specs()))
+        ]
+        folder = Path(urlsplit(str(table.location())).path) / "data"
+        named = {str(file.location()).rpartition("/")[2] for file in files}
+        return {
+            file.name for file in folder.rglob("*deletes*") if file.is_file() and not file.name.startswith(".")
+        } - named
+
     def rewrite(
         self,
         table: Any,
@@ -309,7 +344,7 @@ class IcebergJvm:
 
     def _file(self, builder: Any, rows: pa.Table) -> Any:
         self._written += 1
-        path = self._folder / f"{self._written}.parquet"
+        path = self.folder / f"{self._written}.parquet"
         pq.write_table(rows, path)
         described = builder.withPath(path.as_uri()).withFormat("PARQUET").withRecordCount(rows.num_rows)
         return described.withFileSizeInBytes(path.stat().st_size)
@@ -338,6 +373,16 @@ def visible_places(file: LiveInput) -> list[tuple[int, int]]:
     """Return position and id of each of these rows."""
     places, values = set(), set()
     for delete in file.deletes:
+        if delete.kind is DeleteKind.VECTOR:
+            vector = Deletes(
+                DeleteForm.PUFFIN_VECTOR,
+                delete.file_path,
+                offset=delete.offset,
+                size_bytes=delete.size_bytes,
+                rows=delete.rows,
+            )
+            places |= {*read_vector(vector, "", _bytes_of)}
+            continue
         rows = _read(str(delete.raw.location()))
         if delete.kind is DeleteKind.POSITION:
             places |= {row["pos"] for row in rows if row["file_path"] == file.path}
@@ -345,6 +390,10 @@ def visible_places(file: LiveInput) -> list[tuple[int, int]]:
             values |= {row["id"] for row in rows}
     ids = [row["id"] for row in _read(file.path)]
     return [(place, number) for place, number in enumerate(ids) if place not in places and number not in values]
+
+
+def _bytes_of(path: str, offset: int, count: int) -> bytes:
+    return Path(urlsplit(path).path).read_bytes()[offset : offset + count]
 
 
 def _read(path: str) -> list[dict[str, Any]]:

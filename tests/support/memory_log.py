@@ -9,6 +9,7 @@ from decider.formats.table_format import Deletion, HistoryEnd, RetainedHistory, 
 from decider.state.file_columns import LiveFiles
 from shared.formats import delta
 from shared.jobs.options import VacuumOptions
+from shared.layout.delete_files import DeleteFileCount
 from shared.layout.manifest_files import ManifestFiles
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.statistics_age import StatisticsAge
@@ -122,6 +123,9 @@ class MemoryLog:
         return None
 
     async def statistics_age(self) -> StatisticsAge | None:
+        return None
+
+    async def delete_files(self) -> DeleteFileCount | None:
         return None
 
     async def checkpointed_files(self) -> tuple[int, int] | None:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from actor.formats.iceberg.delete_groups import DeletesChange, LiveDeletes
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, Listed, LiveInput
 from actor.formats.iceberg.newest_inputs import Inputs, after_changes
 from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
+from shared.formats.iceberg.delete_merges import LiveDelete
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
@@ -97,7 +99,7 @@ class MemorySnapshots:
         found = [name for name, number in at.deletes.items() if self.written[name].applies(path, number, at.data[path])]
         vectors = [name for name in found if self.written[name].kind is DeleteKind.VECTOR]
         assert len(vectors) < 2, "a file has one vector"
-        return found
+        return [name for name in found if not vectors or self.written[name].kind is not DeleteKind.POSITION]
 
     def orphans(self) -> set[str]:
         """Return files on the disk that no snapshot names."""
@@ -140,17 +142,19 @@ class MemorySnapshots:
             parts = [by_path] if in_one_file else [{path: named} for path, named in by_path.items()]
             self.make({}, {self._write(DeleteKind.POSITION, part): None for part in parts})
             return
-        before = {path: self._vector(path) for path in by_path}
-        merged = {
-            path: named | (self.written[before[path]].places[path] if before[path] else set())
-            for path, named in by_path.items()
-        }
-        new = {self._write(DeleteKind.VECTOR, {path: named}): None for path, named in merged.items()}
-        self.make({}, new, [name for name in before.values() if name])
+        gone = set[str]()
+        for path, named in by_path.items():
+            before = [one for one in self._applied(path, self.now) if path in self.written[one].places]
+            named.update(*(self.written[one].places[path] for one in before))
+            gone.update(one for one in before if self.written[one].only == path)
+        new = {self._write(DeleteKind.VECTOR, {path: named}): None for path, named in by_path.items()}
+        self.make({}, new, gone)
 
-    def _vector(self, path: str) -> str:
-        named = (name for name in self.now.deletes if path in self.written[name].places)
-        return next(named, "")
+    def stream(self, path: str, places: Sequence[int], *, in_one_file: bool) -> None:
+        """Add a file with rows that are deleted in the same commit: by one delete file, or by one each."""
+        kind = DeleteKind.VECTOR if self.has_vectors else DeleteKind.POSITION
+        parts = [places] if in_one_file or self.has_vectors else [[place] for place in places]
+        self.make({path: None}, {self._write(kind, {path: part}): None for part in parts})
 
     def delete_values(self, values: Iterable[int]) -> None:
         self.make({}, {self._write(DeleteKind.EQUALITY, {}, values): None})
@@ -183,11 +187,16 @@ class MemorySnapshots:
 
     def head(self) -> TableHead:
         records = {
-            one.id: SnapshotRecord(one.id, one.parent, one.number, 100 + one.id, "m", "replace", one.summary)
+            one.id: SnapshotRecord(one.id, one.parent, one.number, 100 + one.id, "m", self._operation(one), one.summary)
             for one in self.snapshots.values()
         }
         metadata = TableMetadata("u", schema_digest=self.schema)
-        return TableHead("file:///t", metadata, TableProtocol(2, 2), 100, self.current, {}, records)
+        version = 3 if self.has_vectors else 2
+        return TableHead("file:///t", metadata, TableProtocol(version, version), 100, self.current, {}, records)
+
+    def _operation(self, one: Snapshot) -> str:
+        before = self.snapshots[one.parent or 0]
+        return "append" if before.data.items() <= one.data.items() and before.deletes == one.deletes else "replace"
 
     def refresh(self) -> TableHead:
         self.looks += 1
@@ -217,6 +226,7 @@ class MemorySnapshots:
             is_exact=is_vector,
             is_of_one_file=one.only == path,
             partition=WHOLE_TABLE,
+            sequence=max(one.deletes.get(name, 0) for one in self.snapshots.values()),
             listed=Listed(_Named(name), 0),
         )
 
@@ -290,6 +300,41 @@ class MemorySnapshots:
             output.file.path: self.snapshots[since].number for group in change.groups for output in group.outputs
         }
         self.make(outputs, new_deletes, gone, summary)
+
+    def look(self, head: TableHead) -> LiveDeletes | None:
+        at = self.snapshots[head.current or 0]
+        live = [self._live(path, at) for path in at.data]
+        inputs = tuple(one for one in live if one.by_position)
+        applied = {delete.path for one in live for delete in one.deletes}
+        files = tuple(
+            LiveDelete(name, one.kind, one.only or "", WHOLE_TABLE, sum(map(len, one.places.values())))
+            for name in at.deletes
+            for one in (self.written[name],)
+        )
+        left = tuple(self._described(name, "") for name in at.deletes if name not in applied)
+        return LiveDeletes(at.id, inputs, files, left)
+
+    def is_of_one_file(self, delete: AppliedDelete, path: str) -> bool:
+        return self.written[delete.path].only == path
+
+    def merged(
+        self, inputs: Sequence[LiveInput], deletes: Sequence[Sequence[AppliedDelete]]
+    ) -> list[NewDeletes | None]:
+        kind = DeleteKind.VECTOR if self.has_vectors else DeleteKind.POSITION
+        named = [self.named(one.path, some) or () for one, some in zip(inputs, deletes, strict=True)]
+        names = [self._write(kind, {one.path: rows}) if rows else "" for one, rows in zip(inputs, named, strict=True)]
+        vector = (4, 6) if self.has_vectors else None
+        return [NewDeletes(name, name, 10, raw=name, vector=vector) if name else None for name in names]
+
+    def commit_deletes(self, change: DeletesChange, summary: Mapping[str, str]) -> None:
+        self.others()
+        gone = [one.path for one in change.removed]
+        if missing := {*gone} - self.now.deletes.keys():
+            raise _refused(f"Missing required files to delete: {missing}")
+        if change.upon != self.current:
+            raise _refused(f"snapshot {change.upon} is no longer the newest one")
+        assert gone or not change.added, "Iceberg adds deletes to a rewrite only where it removes some"
+        self.make({}, {one.name: one.sequence for one in change.added}, gone, summary)
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int | None]:
         return {path: (10 if path in self.written else 100) if path in self.disk else None for path in paths}

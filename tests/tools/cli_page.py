@@ -24,6 +24,7 @@ PAGES = {
     "queue": "queue.md",
     "rewrite-manifests": "iceberg.md#manifests",
     "compute-statistics": "iceberg.md#statistics-of-columns",
+    "merge-deletes": "iceberg.md#delete-files",
     "sort": "sorting.md",
     "tables cells": "clustering.md#cells",
     "tables index": "qbeast.md",

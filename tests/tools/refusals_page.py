@@ -39,6 +39,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.names import LAST_REVISION, LEGACY_CUBE_TAG
 from shared.formats.qbeast.status import refusal as index_refusal
 from shared.layout.clustered_files import ClusterReason
+from shared.layout.delete_files import DeleteFilesReason
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.manifest_files import ManifestReason
 from shared.layout.sort_planner import SortReason
@@ -114,6 +115,7 @@ STARTS_WORK = frozenset(
         IndexReason.NEW_FILES,
         ManifestReason.MANY,
         StatisticsReason.OLD,
+        DeleteFilesReason.MANY,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
@@ -249,13 +251,13 @@ def deciding(reason: DecisionReason) -> tuple[str, ...]:
         str(path.relative_to(ROOT))
         for folder in ("shared/layout", "decider/decide")
         for path in sorted((ROOT / folder).rglob("*.py"))
-        if reason.name in _given_reasons(path)
+        if f"{type(reason).__name__}.{reason.name}" in _given_reasons(path)
     )
 
 
 @cache
 def _given_reasons(path: Path) -> frozenset[str]:
-    """Return the names of the reasons that functions and constants of a module give."""
+    """Return the reasons, as `Type.NAME`, that functions and constants of a module give."""
     tree = ast.parse(path.read_text())
     compared = {part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in ast.walk(node)}
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
@@ -263,7 +265,7 @@ def _given_reasons(path: Path) -> frozenset[str]:
     constants = (node.value for node in tree.body if isinstance(node, ast.Assign) if isinstance(node.value, ast.Call))
     parts = chain(given, (part for value in constants for part in ast.walk(value)))
     return frozenset(
-        part.attr
+        f"{part.value.id}.{part.attr}"
         for part in parts
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in _REASON_TYPES
     )

@@ -21,6 +21,11 @@ RULES: tuple[Rule, ...] = (
     Rule(frozenset({"CommitStateUnknownException"})),
     Rule(frozenset({"ValidationException"}), verdict=Verdict.TAKEN),
     Rule(frozenset({"CommitFailedException", "AlreadyExistsException"}), verdict=Verdict.BUSY),
+    Rule(
+        frozenset({"IllegalArgumentException"}),
+        verdict=Verdict.CHANGED,
+        text=re.compile("Must use DVs for position deletes"),  # The format version was raised meanwhile.
+    ),
     Rule(frozenset({_DROPPED}), verdict=Verdict.REFUSED),  # The next attempt would drop them, too.
     Rule(
         frozenset({"NoSuchTableException", "NoSuchNamespaceException", "NoSuchViewException"}),

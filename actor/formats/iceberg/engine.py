@@ -14,10 +14,12 @@ from actor.formats.iceberg.conflicts import FAILURES, is_token_refused
 from actor.formats.iceberg.expire import IcebergAgedTable
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
+from actor.formats.iceberg.java_deletes import JavaDeletes
 from actor.formats.iceberg.java_manifests import JavaManifests
 from actor.formats.iceberg.java_statistics import JavaStatistics, keep_statistics
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.manifests_job import ManifestsJob
+from actor.formats.iceberg.merge_deletes_job import MergeDeletesJob
 from actor.formats.iceberg.output_check import OutputCheck
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.iceberg.properties_job import IcebergPropertiesJob
@@ -51,7 +53,7 @@ from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.formats.iceberg.refusal import refusal
 from shared.formats.iceberg.support import JOB_KINDS
-from shared.jobs.payload import COMPUTE_STATISTICS, EXPIRE, REWRITE_MANIFESTS, SET_PROPERTIES
+from shared.jobs.payload import COMPUTE_STATISTICS, EXPIRE, MERGE_DELETES, REWRITE_MANIFESTS, SET_PROPERTIES
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
 from shared.paths.boundary import Boundary
@@ -175,6 +177,8 @@ class IcebergEngine(JvmEngine):
         table = opened.table
         if job.kind == REWRITE_MANIFESTS:
             return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
+        if job.kind == MERGE_DELETES:
+            return self._merge_deletes(table, job, control, check)
         if job.kind == COMPUTE_STATISTICS:
             return StatisticsJob(JavaStatistics(self._scala, table, opened.session), job, control, check).run()
         if job.kind == SET_PROPERTIES:
@@ -195,6 +199,18 @@ class IcebergEngine(JvmEngine):
         reserved = self._settings.rewrite.reserved_disk_bytes
         aged = IcebergAgedTable(*(opened.table, opened.session, self._boundary, job, control), check, writer, reserved)
         return ExpiryJob(aged, job, control).run()
+
+    def _merge_deletes(
+        self, table: JavaTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
+    ) -> TableJobOutcome:
+        def check_place(head: TableHead) -> None:
+            check(head)
+            self._check_plain(head, job.location)
+
+        prove = partial(self.proofreader.check_deletes, mode=proofread_of(job.policy), tag=job.origin.job)
+        return MergeDeletesJob(
+            table, JavaDeletes(self._scala, table), job, control, check_place, self._boundary, prove
+        ).run()
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

@@ -14,6 +14,7 @@ import structlog
 from py4j.java_gateway import JavaMember
 from pyspark.sql import DataFrame
 
+from actor.formats.iceberg.delete_groups import DeletesChange
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.listed_deletes import ListedDeletes, PartitionKeys
@@ -26,6 +27,7 @@ from actor.jvm.errors import first_line
 from actor.rewrite.late_rows import MOST_ROWS
 from actor.rewrite.model import NotAsked
 from shared.errors import Corrupt
+from shared.formats.iceberg.delete_merges import FIRST_WITH_VECTORS
 from shared.formats.iceberg.head_cache import HeadCache
 from shared.formats.iceberg.manifests import vector_name
 from shared.formats.iceberg.metadata import TableHead, as_paimon, decode_head, may_be_of_paimon
@@ -36,9 +38,6 @@ from shared.table import PartitionKey
 _log = structlog.get_logger(__name__)
 
 _ICEBERG = "org.apache.iceberg"
-
-FIRST_WITH_VECTORS = 3
-"""The format version from which on vectors delete rows by position, and files of positions are not written."""
 
 
 class FieldBound(NamedTuple):
@@ -236,6 +235,25 @@ class JavaTable:
 
         self._commit(watch, rewrite, build)
 
+    def commit_deletes(self, change: DeletesChange, summary: Mapping[str, str]) -> None:
+        """Make a change of delete files in one snapshot, if the one that it holds upon is the newest one still.
+
+        Raises NotAsked where it failed before the catalog was asked.
+        """
+        watch = self._scala.watched_commit(self._table)
+        rewrite = watch.newRewrite(self._table)
+
+        def build() -> None:
+            watch.requireSnapshot(change.upon)
+            for new in change.added:
+                rewrite.addFile(new.raw, new.sequence)
+            for delete in change.removed:
+                rewrite.deleteFile(delete.raw)
+            for name, value in summary.items():
+                rewrite.set(name, value)
+
+        self._commit(watch, rewrite, build)
+
     def overwrite(self, groups: Iterable[StagedGroup], *, upon: TableHead, summary: Mapping[str, str]) -> None:
         """Replace the inputs of groups by their outputs in one snapshot that changes data, upon exactly these metadata.
 
@@ -306,12 +324,12 @@ class JavaTable:
     def hide(self, output: Any, places: Sequence[int]) -> NewDeletes:
         """Write what hides the rows at these places of an output, which is Iceberg's object."""
         has_vectors = self.head().protocol.min_writer >= FIRST_WITH_VECTORS
-        return _new(self._rows.hide(output, json.dumps(places), has_vectors), None)
+        return new_deletes(self._rows.hide(output, json.dumps(places), has_vectors), None)
 
     def without(self, shared: AppliedDelete, paths: Sequence[str]) -> NewDeletes | None:
         """Write what a delete file names besides rows of these files, under its number; None if that is nothing."""
         raw = self._rows.without(shared.raw, self._scala.java_list(paths))
-        return None if raw is None else _new(raw, int(shared.raw.dataSequenceNumber()))
+        return None if raw is None else new_deletes(raw, int(shared.raw.dataSequenceNumber()))
 
     @cached_property
     def _rows(self) -> Any:
@@ -344,7 +362,8 @@ class JavaTable:
         return JavaMember("get", found, f"z:{found._fqn}", found._gateway_client)()  # noqa: SLF001
 
 
-def _new(raw: Any, sequence: int | None) -> NewDeletes:
+def new_deletes(raw: Any, sequence: int | None) -> NewDeletes:
+    """Return what was written, by Iceberg's object."""
     path, offset = str(raw.location()), raw.contentOffset()
     name = path if offset is None else vector_name(path, offset)
     return NewDeletes(name, path, int(raw.fileSizeInBytes()), sequence, raw)

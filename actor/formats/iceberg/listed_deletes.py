@@ -1,6 +1,6 @@
 """The delete files that apply to data files, as one call describes them (`IcebergDeletes.java`)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,6 +9,7 @@ from py4j.java_gateway import JavaObject
 
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import AppliedDelete, Listed
+from shared.formats.iceberg.delete_merges import LiveDelete
 from shared.formats.iceberg.deletes import can_name_rows
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.partitions import Spec
@@ -39,6 +40,7 @@ class ListedDeletes:
         self._keys = keys
         self._listed = listed
         self._partitions: dict[int, PartitionKey] = {}
+        self._described: dict[tuple[int, bool, bool, bool], AppliedDelete] = {}
 
     @cached_property
     def _found(self) -> dict[str, Any]:
@@ -50,6 +52,11 @@ class ListedDeletes:
         """Paths of data files and names of delete files that were removed."""
         return frozenset(self._found["removed"])
 
+    @property
+    def twice(self) -> Sequence[str]:
+        """Paths of data files and names of delete files that are live twice."""
+        return list(self._found["twice"])
+
     def of(
         self, place: int, path: str, sequence: int | None = None, *, is_ours: bool = False
     ) -> tuple[AppliedDelete, ...]:
@@ -59,30 +66,52 @@ class ListedDeletes:
         """
         return tuple(self._applied(number, path, sequence, is_ours=is_ours) for number in self._found["applied"][place])
 
-    def _applied(self, number: int, path: str, file_sequence: int | None, *, is_ours: bool) -> AppliedDelete:
-        name, size, rows, spec, values, only, sequence, key_ids, file_format, offset = self._found["files"][number]
-        listed = Listed(self._listed, number)
-        kind = DeleteKind.EQUALITY if key_ids else DeleteKind.POSITION
-        kind = DeleteKind.VECTOR if file_format == "puffin" else kind
-        is_later = kind is not DeleteKind.EQUALITY and not can_name_rows(sequence, file_sequence)
+    def unapplied(self) -> tuple[AppliedDelete, ...]:
+        """Return those that are live and apply to no data file."""
+        return tuple(self._applied(number, "", None, is_ours=False) for number in self._found["unapplied"])
+
+    def all(self) -> Iterator[LiveDelete]:
+        """Yield what is known of each delete file without its data files."""
+        for number, (name, _, rows, _, _, only, _, key_ids, file_format, _) in enumerate(self._found["files"]):
+            yield LiveDelete(name, _kind(key_ids, file_format), only or "", self._partition(number), rows)
+
+    def _partition(self, number: int) -> PartitionKey:
         if number not in self._partitions:
-            self._partitions[number] = self._keys.of(spec, values, listed.get)
-        return AppliedDelete(
-            name,
-            kind,
-            rows,
-            # A file of positions may name a row twice.
-            is_exact=kind is DeleteKind.VECTOR and only == path,
-            is_of_one_file=only == path,
-            partition=self._partitions[number],
-            may_name_rows=not is_later,
-            is_of_earlier=is_later and is_ours,
-            key_ids=tuple(key_ids or ()),
-            is_parquet=file_format == "parquet",
-            offset=offset if kind is DeleteKind.VECTOR else 0,
-            size_bytes=size,
-            listed=listed,
-        )
+            spec, values = self._found["files"][number][3:5]
+            self._partitions[number] = self._keys.of(spec, values, Listed(self._listed, number).get)
+        return self._partitions[number]
+
+    def _applied(self, number: int, path: str, file_sequence: int | None, *, is_ours: bool) -> AppliedDelete:
+        name, size, rows, _, _, only, sequence, key_ids, file_format, offset = self._found["files"][number]
+        kind = _kind(key_ids, file_format)
+        is_own = only == path
+        is_later = kind is not DeleteKind.EQUALITY and not can_name_rows(sequence, file_sequence)
+        key = number, is_own, is_later, is_later and is_ours
+        if key not in self._described:  # One of them may apply to each of thousands of data files.
+            self._described[key] = AppliedDelete(
+                name,
+                kind,
+                rows,
+                # A file of positions may name a row twice.
+                is_exact=kind is DeleteKind.VECTOR and is_own,
+                is_of_one_file=is_own,
+                partition=self._partition(number),
+                may_name_rows=not is_later,
+                is_of_earlier=is_later and is_ours,
+                key_ids=tuple(key_ids or ()),
+                is_parquet=file_format == "parquet",
+                offset=offset if kind is DeleteKind.VECTOR else 0,
+                size_bytes=size,
+                sequence=sequence,
+                listed=Listed(self._listed, number),
+            )
+        return self._described[key]
+
+
+def _kind(key_ids: Sequence[int] | None, file_format: str) -> DeleteKind:
+    if key_ids:
+        return DeleteKind.EQUALITY
+    return DeleteKind.VECTOR if file_format == "puffin" else DeleteKind.POSITION
 
 
 def _value(value: Any) -> Any:

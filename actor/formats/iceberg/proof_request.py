@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
+from actor.formats.iceberg.staged import NewDeletes
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.proofread.model import DeleteForm, Deletes, FoundBy, ProofFile, Rewritten
 from shared.formats.iceberg.metadata import TableHead
@@ -14,6 +15,9 @@ _FORMS = {
     DeleteKind.POSITION: DeleteForm.POSITIONS,
     DeleteKind.EQUALITY: DeleteForm.EQUALITY,
 }
+
+MergedFile = tuple[LiveInput, Sequence[AppliedDelete], NewDeletes | None]
+"""A data file, what deletes rows of it by position, and what was written to do so instead (None: nothing)."""
 
 Lineage = Sequence[tuple[int | None, int | None]]
 """For each input, the id of its first row and the sequence number that its rows inherit; None where there is none."""
@@ -32,6 +36,28 @@ def rewritten(
         inputs=tuple(_stored(one, constants, *ids) for one, ids in zip(live.inputs, lineage, strict=True)),
         outputs=tuple(ProofFile(one.path, one.size_bytes, one.rows, constants=constants) for one in outputs),
     )
+
+
+def merged(location: str, files: Sequence[MergedFile]) -> Rewritten:
+    """Return the question whether what was written deletes the rows of data files that was deleted by other files."""
+    return Rewritten(
+        table=location,
+        partition="",
+        columns=(),
+        found_by=FoundBy.ID,
+        inputs=tuple(ProofFile(one.path, one.size_bytes, None, tuple(map(_deletes, old))) for one, old, _ in files),
+        outputs=tuple(
+            ProofFile(one.path, one.size_bytes, None, () if new is None else (_new_deletes(new),))
+            for one, _, new in files
+        ),
+    )
+
+
+def _new_deletes(new: NewDeletes) -> Deletes:
+    if new.vector is None:
+        return Deletes(DeleteForm.POSITIONS, new.path)
+    offset, size = new.vector
+    return Deletes(DeleteForm.PUFFIN_VECTOR, new.path, offset=offset, size_bytes=size, rows=new.rows)
 
 
 def partition_constants(table: TableColumns, head: TableHead, live: InputGroup) -> Mapping[int, str | None]:

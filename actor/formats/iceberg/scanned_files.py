@@ -41,18 +41,23 @@ class ScannedFile(NamedTuple):
 
 
 class ScannedFiles:
-    """The files of one scan of a table under these metadata; `tasks` is Java's list of Iceberg's scan tasks."""
+    """The files of one scan of a table under these metadata; `tasks` is Java's list of Iceberg's scan tasks.
 
-    def __init__(self, scala: IcebergScala, head: TableHead, table: Any, tasks: Any) -> None:
+    listed: Java's list of their deletes, None where it is still to be made.
+    """
+
+    def __init__(self, scala: IcebergScala, head: TableHead, table: Any, tasks: Any, listed: Any = None) -> None:
         self._scala = scala
         self._table = table
         self._tasks = tasks
         self._keys = PartitionKeys(scala, head)
         self._tags = _TagLookup(head)
+        self._listed = listed
 
     @cached_property
-    def _deletes(self) -> ListedDeletes:
-        return ListedDeletes(self._keys, self._scala.iceberg_deletes.of(self._table, self._tasks))
+    def deletes(self) -> ListedDeletes:
+        """The deletes that apply to the files."""
+        return ListedDeletes(self._keys, self._listed or self._scala.iceberg_deletes.of(self._table, self._tasks))
 
     def each(self) -> Iterator[ScannedFile]:
         """Yield what is known of each file (see `IcebergScan.rows`); each partition is decoded once."""
@@ -70,7 +75,7 @@ class ScannedFiles:
         deletes: tuple[AppliedDelete, ...] = ()
         if found.has_deletes:
             is_ours = self._tags.is_of_ours(found.sequence)
-            deletes = self._deletes.of(found.number, found.path, found.sequence, is_ours=is_ours)
+            deletes = self.deletes.of(found.number, found.path, found.sequence, is_ours=is_ours)
         of_file, added_ms = self._tags.of(found.sequence, found.path)
         # What cannot name a row of this file takes part in its rewrite, and is no reason for one.
         named = [one for one in deletes if one.may_name_rows]

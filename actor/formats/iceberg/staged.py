@@ -21,7 +21,8 @@ class IcebergFile:
 class NewDeletes:
     """A delete file, or a vector in one, that was written for a commit; `name` is what an `AppliedDelete` calls it.
 
-    sequence: its sequence number, None: the one that the snapshot gives which adds it. raw: Iceberg's object.
+    sequence: its sequence number, None: the one that the snapshot gives which adds it. raw: Iceberg's object. rows: how
+    many it names. vector: where one begins in its file, and its size in bytes; None: it is none, or that is not known.
     """
 
     name: str
@@ -29,6 +30,8 @@ class NewDeletes:
     size_bytes: int
     sequence: int | None = None
     raw: Any = field(default=None, compare=False)
+    rows: int = 0
+    vector: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

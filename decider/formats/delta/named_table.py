@@ -22,6 +22,7 @@ from decider.formats.table_format import (
 from decider.storage.object_reads import ObjectReader, ReadKind
 from shared.errors import NoTable, OtherTable, Unsupported
 from shared.formats import delta
+from shared.layout.delete_files import DeleteFileCount
 from shared.layout.manifest_files import ManifestFiles
 from shared.paths.locations import catalog_name, is_under
 from shared.refusals import Refusal
@@ -149,6 +150,10 @@ class NamedDeltaTable(ForwardingReader):
 
     async def manifests(self) -> ManifestFiles | None:
         """Return None: the log lists the files."""
+        return None
+
+    async def delete_files(self) -> DeleteFileCount | None:
+        """Return None: deletion vectors belong to entries of the log."""
         return None
 
     def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:

@@ -102,6 +102,10 @@ class DeltaTable:
         """Return None: the log has no place for statistics of columns."""
         return
 
+    async def delete_files(self) -> None:
+        """Return None: deletion vectors belong to entries of the log."""
+        return
+
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return version and number of `add` actions that `_last_checkpoint` names."""
         return await self._log.checkpointed_files()

@@ -43,9 +43,10 @@ class EntryReader:
             for snapshot, manifests in zip(some, of_each, strict=True):
                 yield snapshot, [entry for _ in manifests for entry in next(entries)]
 
-    async def live(self, head: TableHead, snapshot: SnapshotRecord) -> Sequence[Entry]:
-        """Return the entries of all files that are live in a snapshot, delete files among them."""
-        entries = await self._entries(head, await self.manifests(snapshot))
+    async def live(self, head: TableHead, snapshot: SnapshotRecord, *, only_deletes: bool = False) -> Sequence[Entry]:
+        """Return the entries of all files that are live in a snapshot, delete files among them; or of these alone."""
+        manifests = [one for one in await self.manifests(snapshot) if one.has_deletes or not only_deletes]
+        entries = await self._entries(head, manifests)
         return [entry for entry in entries if entry.status is not EntryStatus.DELETED]
 
     async def manifests(self, snapshot: SnapshotRecord) -> Sequence[Manifest]:

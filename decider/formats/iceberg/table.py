@@ -22,6 +22,7 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.errors import InvalidInput, NoTable, Unsupported
 from shared.formats.iceberg.column_statistics import statistics_age
+from shared.formats.iceberg.delete_merges import LiveDelete, superfluous
 from shared.formats.iceberg.deletes import DeleteIndex
 from shared.formats.iceberg.head_cache import HeadCache
 from shared.formats.iceberg.manifests import keeps_rows, manifest_files
@@ -30,6 +31,7 @@ from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
 from shared.formats.iceberg.refusal import refusal
 from shared.jobs.options import VacuumOptions
+from shared.layout.delete_files import DeleteFileCount
 from shared.layout.manifest_files import ManifestFiles
 from shared.layout.statistics_age import StatisticsAge
 from shared.paths.boundary import Boundary
@@ -162,6 +164,19 @@ class IcebergTable:
     async def statistics_age(self) -> StatisticsAge | None:
         """Count the rows that changed since by the summaries of snapshots."""
         return statistics_age(await self._source.head())
+
+    async def delete_files(self) -> DeleteFileCount | None:
+        """Count the delete files of the newest snapshot by the manifests that have some."""
+        head = await self._source.head()
+        if head.current is None:
+            return None
+        found = await self._reader.live(head, head.snapshots[head.current], only_deletes=True)
+        deletes = (
+            LiveDelete(one.delete_id, one.kind, one.referenced, one.partition, one.rows)
+            for one in found
+            if one.kind is not None
+        )
+        return superfluous(deletes, head.protocol.min_writer).files
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return None: each snapshot has its totals."""

@@ -33,6 +33,7 @@ from shared.jobs.options import (
 from shared.jobs.payload import JobPayload, PredictedCost
 from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
+from shared.layout.delete_files import DeleteFileCount
 from shared.layout.key_runs import KeyRuns
 from shared.layout.manifest_files import ManifestFiles
 from shared.layout.removals import Removals
@@ -67,6 +68,7 @@ SIGNALS = TableSignals(
     index=IndexSignal(7, refusal="no"),
     manifests=ManifestFiles(51, 1 << 20, 1),
     twins=("copy",),
+    delete_files=DeleteFileCount(7, 3),
 )
 STATE = TableState(
     *(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
@@ -295,3 +296,45 @@ def test_rows_keep_the_ids_that_they_inherited(
     assert read(connection, group_of(columns, inputs, [right], FoundBy.ID), work).ending is ReadEnding.SAME
     wrong = written([100, 101, 102, 200, 202, 201])
     assert read(connection, group_of(columns, inputs, [wrong], FoundBy.ID), work).ending is ReadEnding.DIFFERENT
+
+
+def positions(folder: Path, name: str, *named: tuple[str, int], with_ids: bool = True) -> Deletes:
+    """Write a file of positions."""
+    ids = (2147483546, 2147483545) if with_ids else (None, None)
+    fields = [
+        pa.field(column, kind, metadata={"PARQUET:field_id": str(one)} if one else None)
+        for column, kind, one in zip(("file_path", "pos"), (pa.string(), pa.int64()), ids, strict=True)
+    ]
+    rows = [{"file_path": path, "pos": place} for path, place in named]
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(fields)), folder / name)
+    return Deletes(DeleteForm.POSITIONS, str(folder / name), rows=len(named))
+
+
+def test_deletes_of_the_same_files_are_compared_by_the_rows_that_they_name(tmp_path: Path) -> None:
+    one, two = (str(tmp_path / name) for name in ("one.parquet", "two.parquet"))
+    first = positions(tmp_path, "a", (one, 1), (two, 5), ("/gone", 9))
+    again = positions(tmp_path, "b", (one, 3), (one, 1))
+    vector = tmp_path / "v.puffin"
+    body = b"\xd1\xd3\x39\x64" + BitMap64([1, 3]).serialize()
+    vector.write_bytes(b"\1" + framed(body))
+    of_one = Deletes(DeleteForm.PUFFIN_VECTOR, str(vector), offset=1, size_bytes=len(body) + 8, rows=2)
+    before = ProofFile(one, 1, None, (first, again)), ProofFile(two, 1, None, (first,))
+
+    def asked(*after: ProofFile) -> Answer:
+        return read(duckdb.connect(), group_of((), before, after, FoundBy.ID), Work.DELETES)
+
+    of_two = positions(tmp_path, "c", (two, 5))
+    same = asked(ProofFile(one, 1, None, (of_one,)), ProofFile(two, 1, None, (of_two,)))
+    assert (same.ending, same.rows) == (ReadEnding.SAME, 3)
+    lost = asked(ProofFile(one, 1, None, (of_one,)), ProofFile(two, 1))
+    assert (lost.ending, lost.text) == (
+        ReadEnding.DIFFERENT,
+        "1 deleted rows would be visible again, and 0 others would be deleted",
+    )
+    more = positions(tmp_path, "d", (two, 5), (two, 6))
+    new = asked(ProofFile(one, 1, None, (of_one,)), ProofFile(two, 1, None, (more,)))
+    assert (new.ending, "and 1 others" in new.text) == (ReadEnding.DIFFERENT, True)
+    none = read(duckdb.connect(), group_of((), [ProofFile(one, 1)], [ProofFile(one, 1)], FoundBy.ID), Work.DELETES)
+    assert (none.ending, none.rows) == (ReadEnding.SAME, 0)
+    unclear = positions(tmp_path, "e", (two, 5), with_ids=False)
+    assert asked(ProofFile(one, 1, None, (of_one,)), ProofFile(two, 1, None, (unclear,))).ending is ReadEnding.UNCLEAR

@@ -1,5 +1,6 @@
 """What is compared, by which reader and in which mode; what follows from a difference, a crash, an unknown type."""
 
+import json
 import os
 import signal
 import threading
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from actor.proofread.locations import is_local
-from actor.proofread.model import Field, FoundBy, ProofFile, Reading, Rewritten
+from actor.proofread.model import DeleteForm, Deletes, Field, FoundBy, ProofFile, Reading, Rewritten
 from actor.proofread.proofreader import COPIES_PER_CHECK, Proofreader, ProofreadSettings
 from actor.proofread.task import Answer, ReadEnding, Task, Work
 from shared.errors import Difference, RefusedFiles, RetryableError
@@ -160,6 +161,9 @@ def test_a_group_for_which_memory_does_not_suffice_is_read_once_more_with_the_mo
     monkeypatch.setattr(Proofreader, "_ask", ask)
     assert proofreader.check(group(tmp_path, rows("a"), rows("a")), Proofread.NEW).reader == "duckdb"
     assert given == [256, 478]
+    given.clear()
+    assert proofreader.check_deletes(group(tmp_path, rows("a"), rows("a")), Proofread.NEW, "job").rows == 1
+    assert given == [256, 478]
 
 
 def test_ids_of_rows_are_compared_wherever_a_table_of_ids_gives_them(
@@ -207,6 +211,24 @@ def test_what_no_reader_reads_is_unverified_and_in_mode_strict_refused(
     with pytest.raises(RefusedFiles, match="geometry") as refused:
         proofreader.check(unknown, Proofread.STRICT)
     assert (refused.value.reason, refused.value.files) == ("unverified", (str(tmp_path / "in.parquet"),))
+
+
+def test_deletes_are_compared_by_the_rows_that_they_name(proofreader: Proofreader, tmp_path: Path) -> None:
+    file = ProofFile(str(tmp_path / "a.parquet"), 1)
+    text = json.dumps([1])
+    stored(tmp_path / "a.parquet", rows("a", "b"))
+    deleted = replace(file, deletes=(Deletes(DeleteForm.OTHERS, text=text),))
+    same = Rewritten("t", "", (), FoundBy.ID, (deleted,), (deleted,))
+    assert proofreader.check_deletes(same, Proofread.STRICT, "job").reading is Reading.ROWS
+    with pytest.raises(Difference, match=r"merged delete files .* 1 deleted rows would be visible again"):
+        proofreader.check_deletes(replace(same, outputs=(file,)), Proofread.ALWAYS, "job")
+    gone = replace(same, inputs=(replace(deleted, path=str(tmp_path / "gone")),))
+    assert "DuckDB cannot read" in proofreader.check_deletes(gone, Proofread.ALWAYS, "job").unverified_because
+    gone = replace(gone, outputs=gone.inputs)
+    with pytest.raises(RefusedFiles, match="DuckDB cannot read") as refused:
+        proofreader.check_deletes(gone, Proofread.STRICT, "job")
+    assert "always" not in str(refused.value), "as it is no other mode for merged deletes"
+    assert proofreader.check_deletes(gone, Proofread.NEVER, "job").unverified_because == "switched off"
 
 
 @pytest.mark.parametrize("mode", [Proofread.NEW, Proofread.ALWAYS])

@@ -7,15 +7,16 @@ import pytest
 
 from decider.decide.checkpoint import CHECKPOINT_ACTION, CheckpointReason
 from decider.decide.compute_statistics import COMPUTE_STATISTICS_ACTION
-from decider.decide.decision import TableSignals
+from decider.decide.decision import Prediction, TableSignals
 from decider.decide.deduplicate import DEDUPLICATE_ACTION, DeduplicateReason
+from decider.decide.excess import EVALUATED_AFTER_MS, MERGE_DELETES_ACTION, REWRITE_MANIFESTS_ACTION
 from decider.decide.expire import EXPIRE_ACTION, ExpiryReason
-from decider.decide.rewrite_manifests import EVALUATED_AFTER_MS, REWRITE_MANIFESTS_ACTION
 from decider.decide.set_properties import SET_PROPERTIES_ACTION, PropertiesReason
 from decider.decide.signals_text import describe
 from decider.decide.table_action import TableAction
 from decider.decide.vacuum import VACUUM_ACTION, VacuumReason
 from shared.jobs.options import DeduplicateOptions, ExpiryOptions, VacuumOptions
+from shared.layout.delete_files import DeleteFileCount, DeleteFilesReason
 from shared.layout.key_runs import KeyRuns
 from shared.layout.manifest_files import ManifestFiles, ManifestReason
 from shared.layout.removals import Removals
@@ -154,6 +155,27 @@ def test_a_rewrite_is_proposed_where_as_many_are_superfluous_as_the_policy_says(
         assert made.prediction is None
 
 
+DELETES_MERGED = Policy(merge_deletes_at=50)
+
+
+@pytest.mark.parametrize(
+    ("deletes", "reason"),
+    [
+        (DeleteFileCount(60, 50), DeleteFilesReason.MANY),
+        (DeleteFileCount(60, 49), DeleteFilesReason.FEW),
+        (None, DeleteFilesReason.NOT_KNOWN),
+    ],
+)
+def test_a_merge_is_proposed_where_as_many_delete_files_are_superfluous_as_the_policy_says(
+    deletes: DeleteFileCount | None, reason: DeleteFilesReason
+) -> None:
+    made = MERGE_DELETES_ACTION.evaluate(TableSignals(7, delete_files=deletes), DELETES_MERGED, 0)
+    assert made.reason is reason
+    expected = Prediction(0, 0, 0, Fraction(50), 0, 0) if reason is DeleteFilesReason.MANY else None
+    assert made.prediction == expected
+    assert (MERGE_DELETES_ACTION.is_on(DELETES_MERGED), MERGE_DELETES_ACTION.is_on(Policy())) == (True, False)
+
+
 STATISTICS_COMPUTED = Policy(compute_statistics_at=Fraction(1, 10))
 
 
@@ -176,7 +198,11 @@ def test_statistics_are_computed_where_so_large_a_share_of_the_rows_changed_as_t
 
 @pytest.mark.parametrize(
     ("action", "policy"),
-    [(REWRITE_MANIFESTS_ACTION, MANIFESTS_REWRITTEN), (COMPUTE_STATISTICS_ACTION, STATISTICS_COMPUTED)],
+    [
+        (REWRITE_MANIFESTS_ACTION, MANIFESTS_REWRITTEN),
+        (MERGE_DELETES_ACTION, DELETES_MERGED),
+        (COMPUTE_STATISTICS_ACTION, STATISTICS_COMPUTED),
+    ],
 )
 def test_a_table_is_evaluated_some_time_after_new_commits_and_not_later_for_those_that_follow(
     action: TableAction, policy: Policy
@@ -193,6 +219,8 @@ def test_the_record_of_a_decision_has_the_numbers() -> None:
     assert "Since the newest statistics of columns, 8 of 90 rows changed." in describe(signals)
     assert "51 manifests with 1 MiB, of which 1 would be enough." in describe(signals)
     assert "manifests" not in describe(TableSignals(7))
+    deletes = describe(TableSignals(7, delete_files=DeleteFileCount(9, 4)))
+    assert "9 delete files, of which 4 are to be merged." in deletes
 
 
 KEYED = Policy(primary_key="id", sequence_by="ts", deduplicate_every_s=100)

@@ -123,10 +123,15 @@ def test_limits_are_part_of_the_policy_that_jobs_and_records_carry() -> None:
     assert limited.clustering_order is ClusteringOrder.NONE
 
 
-def test_manifests_and_statistics_that_a_format_does_not_have_have_a_note() -> None:
-    wanted = {"lakewright.rewrite-manifests-at": "10", "lakewright.compute-statistics-at": "0.1"}
+def test_what_a_format_does_not_have_has_a_note() -> None:
+    wanted = {
+        "lakewright.rewrite-manifests-at": "10",
+        "lakewright.merge-deletes-at": "10",
+        "lakewright.compute-statistics-at": "0.1",
+    }
     assert in_force("iceberg", wanted).notes == ()
     assert in_force("delta", wanted).notes == (
         "rewrite-manifests-at has no effect on Delta tables: they have no manifests",
+        "merge-deletes-at has no effect on Delta tables: they have no delete files",
         "compute-statistics-at has no effect on Delta tables: they have no place for statistics of columns",
     )

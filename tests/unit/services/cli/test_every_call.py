@@ -59,6 +59,8 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("POST /v1/tables/{name}/actions/rewrite-manifests", 200, "rewrite-manifests sales.orders --dry-run"),
     ("POST /v1/tables/{name}/actions/rewrite-manifests", 202, "rewrite-manifests sales.orders"),
     ("POST /v1/tables/{name}/actions/compute-statistics", 202, "compute-statistics sales.orders"),
+    ("POST /v1/tables/{name}/actions/merge-deletes", 200, "merge-deletes sales.orders --dry-run"),
+    ("POST /v1/tables/{name}/actions/merge-deletes", 202, "merge-deletes sales.orders"),
     ("GET /v1/jobs", 200, "jobs list --state queued"),
     ("GET /v1/jobs/{job}", 200, "jobs show t.1.compact"),
     ("DELETE /v1/jobs/{job}", 200, "jobs cancel t.1.compact"),

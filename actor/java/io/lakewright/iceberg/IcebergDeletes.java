@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataOperations;
@@ -19,13 +20,19 @@ import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileContent;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestReader;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotChanges;
 import org.apache.iceberg.StructLike;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.types.Comparators;
 import org.apache.iceberg.util.ContentFileUtil;
+import org.apache.iceberg.util.Pair;
+import org.apache.iceberg.util.PartitionMap;
 import org.apache.iceberg.util.SnapshotUtil;
 
 /** The delete files that apply to data files, each listed and described once: as many calls would each take a round trip. */
@@ -35,6 +42,9 @@ public final class IcebergDeletes {
   private final Map<String, Integer> numbers = new HashMap<>(); // By name.
   private final List<List<Integer>> applied = new ArrayList<>(); // By data file, those that apply to it.
   private final Set<String> removed = new HashSet<>(); // Paths of data files, and names of delete files.
+  private final List<FileScanTask> tasks = new ArrayList<>();
+  private final List<Integer> unapplied = new ArrayList<>();
+  private final Set<String> twice = new TreeSet<>(); // Paths of data files, and names of delete files.
 
   private IcebergDeletes(Table table) {
     this.specs = table.specs();
@@ -49,6 +59,69 @@ public final class IcebergDeletes {
       found.applied.add(ofTask);
     }
     return found;
+  }
+
+  /**
+   * Returns the deletes by position that are live in a snapshot, with the tasks of the data files that they apply to, and
+   * all that apply to no data file; null if there are more pairs of such a data file and what applies to it.
+   */
+  public static IcebergDeletes live(Table table, long snapshot, long mostPairs) throws IOException {
+    IcebergDeletes found = new IcebergDeletes(table);
+    PartitionMap<Long> oldest = PartitionMap.create(table.specs()); // Sequence number of a data file of each partition.
+    long first = Long.MAX_VALUE;
+    long pairs = 0;
+    Set<String> paths = new HashSet<>();
+    Set<String> needed = new HashSet<>();
+    try (CloseableIterable<FileScanTask> planned = table.newScan().useSnapshot(snapshot).ignoreResiduals().planFiles()) {
+      for (FileScanTask task : planned) {
+        DataFile file = task.file();
+        found.noteTwice(file.location(), paths);
+        first = Math.min(first, file.dataSequenceNumber());
+        oldest.merge(Pair.of(file.specId(), file.partition()), file.dataSequenceNumber(), Math::min);
+        List<Integer> ofTask = new ArrayList<>();
+        for (DeleteFile delete : task.deletes()) {
+          needed.add(name(delete));
+          if (delete.content() == FileContent.POSITION_DELETES) {
+            ofTask.add(found.number(delete));
+          }
+        }
+        pairs += ofTask.size();
+        if (pairs > mostPairs) {
+          return null;
+        }
+        if (!ofTask.isEmpty()) {
+          found.tasks.add(task);
+          found.applied.add(ofTask);
+        }
+      }
+    }
+    Set<String> names = new HashSet<>();
+    for (ManifestFile manifest : table.snapshot(snapshot).deleteManifests(table.io())) {
+      try (ManifestReader<DeleteFile> live = ManifestFiles.readDeleteManifest(manifest, table.io(), table.specs())) {
+        for (DeleteFile one : live) {
+          found.noteTwice(name(one), names);
+          boolean isOfAll = table.specs().get(one.specId()).isUnpartitioned();
+          Long older = isOfAll ? Long.valueOf(first) : oldest.get(one.specId(), one.partition());
+          // A scan leaves out what deletes no value of a file by the bounds of its columns; another's may not.
+          boolean isNeeded = one.content() == FileContent.EQUALITY_DELETES && older != null && older < one.dataSequenceNumber();
+          if (!needed.contains(name(one)) && !isNeeded) {
+            found.unapplied.add(found.number(one.copy()));
+          }
+        }
+      }
+    }
+    return found;
+  }
+
+  private void noteTwice(String one, Set<String> seen) {
+    if (!seen.add(one)) {
+      twice.add(one);
+    }
+  }
+
+  /** Returns the tasks of the data files that any of those that are live apply to. */
+  public List<FileScanTask> tasks() {
+    return tasks;
   }
 
   /**
@@ -123,8 +196,8 @@ public final class IcebergDeletes {
   /**
    * Returns, as JSON, of all `files` the name, size in bytes, rows, spec, the values of the partition if they have a form in
    * JSON, the one data file that a delete by position is of, the sequence number, the ids of columns of a delete by value,
-   * the format, and the place in its file of a vector; the numbers of those `applied` to each data file; and what was
-   * `removed`.
+   * the format, and the place in its file of a vector; the numbers of those `applied` to each data file, and of those that
+   * are live and `unapplied`; what was `removed`; and what is live `twice`.
    */
   public String text() throws IOException {
     List<Object> rows = new ArrayList<>();
@@ -138,7 +211,9 @@ public final class IcebergDeletes {
     Map<String, Object> found = new LinkedHashMap<>();
     found.put("files", rows);
     found.put("applied", applied);
+    found.put("unapplied", unapplied);
     found.put("removed", removed);
+    found.put("twice", twice);
     return Json.text(found);
   }
 

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
@@ -24,10 +25,12 @@ import org.apache.iceberg.data.BaseDeleteLoader;
 import org.apache.iceberg.data.GenericFileWriterFactory;
 import org.apache.iceberg.data.Record;
 import org.apache.iceberg.deletes.BaseDVFileWriter;
+import org.apache.iceberg.deletes.Deletes;
 import org.apache.iceberg.deletes.PositionDelete;
 import org.apache.iceberg.deletes.PositionDeleteIndex;
 import org.apache.iceberg.deletes.SortingPositionOnlyDeleteWriter;
 import org.apache.iceberg.encryption.EncryptedOutputFile;
+import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.OutputFileFactory;
 import org.apache.iceberg.types.Comparators;
 import org.apache.iceberg.types.Conversions;
@@ -69,6 +72,44 @@ public final class IcebergRows {
     return Json.text(positions);
   }
 
+  /** Returns whether a file of positions names rows of this data file alone; false if it has more than that to be read. */
+  public static boolean isOfOneFile(Table table, DeleteFile delete, String path, long atMost) {
+    if (delete.recordCount() > atMost) {
+      return false;
+    }
+    Loader loader = new Loader(table, atMost);
+    loader.loadPositionDeletes(Collections.singletonList(delete), path);
+    CharSequenceMap<PositionDeleteIndex> named = loader.kept(delete);
+    return named.isEmpty() || named.size() == 1 && named.containsKey(path);
+  }
+
+  /**
+   * Writes, of each of these data files, the rows that delete files name: a vector, or for format version 2 a file of
+   * positions, each in a file of its own: DuckDB 1.5 mistakes one vector of a file for another. `numbers` is a JSON array
+   * with the numbers of the deletes of each. Returns what was written in the order of the data files, null for one of which
+   * no row is named.
+   */
+  public List<DeleteFile> merged(List<DataFile> files, IcebergDeletes deletes, String numbers, boolean vectors)
+      throws IOException {
+    int[][] ofFiles = Json.read(numbers, int[][].class);
+    List<DeleteFile> written = new ArrayList<>();
+    try {
+      for (int i = 0; i < files.size(); i++) {
+        DataFile file = files.get(i);
+        List<DeleteFile> named = new ArrayList<>();
+        for (int number : ofFiles[i]) {
+          named.add(deletes.get(number));
+        }
+        PositionDeleteIndex rows = loader.loadPositionDeletes(named, file.location());
+        written.add(rows.isEmpty() ? null : hide(file, rows, vectors));
+      }
+    } catch (IOException | RuntimeException failure) {
+      written.stream().filter(Objects::nonNull).forEach(one -> delete(one.location(), failure));
+      throw failure;
+    }
+    return written;
+  }
+
   /** Returns whether the bounds of the paths in a delete file, as far as they are known, can hold a path. */
   private static boolean mayName(DeleteFile delete, String path) {
     ByteBuffer low = bound(delete.lowerBounds());
@@ -88,11 +129,13 @@ public final class IcebergRows {
   /** Writes a vector (or, for format version 2, a file of positions) that hides these rows of a file, a JSON array. */
   public DeleteFile hide(DataFile file, String positions, boolean vector) throws IOException {
     List<Number> rows = Json.numbers(positions);
-    return vector ? vector(file, rows) : positions(file, file.location(), hidden -> {
-      for (Number row : rows) {
-        hidden.accept(file.location(), row.longValue());
-      }
-    });
+    CloseableIterable<Long> places = CloseableIterable.transform(CloseableIterable.withNoopClose(rows), Number::longValue);
+    return hide(file, Deletes.toPositionIndex(places), vector);
+  }
+
+  private DeleteFile hide(DataFile file, PositionDeleteIndex rows, boolean vector) throws IOException {
+    return vector ? vector(file, rows)
+        : positions(file, file.location(), hidden -> rows.forEach(row -> hidden.accept(file.location(), row)));
   }
 
   /**
@@ -112,17 +155,15 @@ public final class IcebergRows {
         hidden -> rest.forEach((path, rows) -> rows.forEach(row -> hidden.accept(path, row))));
   }
 
-  private DeleteFile vector(DataFile of, List<Number> rows) throws IOException {
+  private DeleteFile vector(DataFile of, PositionDeleteIndex rows) throws IOException {
     EncryptedOutputFile file = newFile(of, FileFormat.PUFFIN);
     try {
       BaseDVFileWriter writer = new BaseDVFileWriter(file::encryptingOutputFile, path -> null);
-      for (Number row : rows) {
-        writer.delete(of.location(), row.longValue(), spec(of), of.partition());
-      }
+      writer.delete(of.location(), rows, spec(of), of.partition());
       writer.close();
       return writer.result().deleteFiles().get(0);
     } catch (IOException | RuntimeException failure) {
-      delete(file, failure);
+      delete(file.encryptingOutputFile().location(), failure);
       throw failure;
     }
   }
@@ -144,7 +185,7 @@ public final class IcebergRows {
       return only == null ? written
           : FileMetadata.deleteFileBuilder(spec).copy(written).withReferencedDataFile(only).build();
     } catch (IOException | RuntimeException failure) {
-      delete(file, failure);
+      delete(file.encryptingOutputFile().location(), failure);
       throw failure;
     }
   }
@@ -161,9 +202,9 @@ public final class IcebergRows {
   }
 
   /** Deletes what was written of a file that could not be completed; what cannot be deleted is an orphan. */
-  private void delete(EncryptedOutputFile file, Exception failure) {
+  private void delete(String file, Exception failure) {
     try {
-      table.io().deleteFile(file.encryptingOutputFile().location());
+      table.io().deleteFile(file);
     } catch (RuntimeException another) {
       failure.addSuppressed(another);
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from actor.formats.iceberg.delete_groups import DeletesChange
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, Listed, LiveInput
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
@@ -72,6 +73,7 @@ class Classes:
         self.removed: list[tuple[Any, ...]] = []
         self.required: list[tuple[Any, ...]] = []
         self.later: list[int] = []
+        self.upon: list[int] = []
         self.iceberg_scan = SimpleNamespace(remove=self._remove, planned=self._planned, rows=self._rows)
         self.java_list = list
         self.is_asked = True
@@ -84,6 +86,7 @@ class Classes:
             isAsked=lambda: self.is_asked,
             requireDeletes=lambda *given: self.required.append(given),
             requireLaterDeletes=lambda sequence: self.later.append(sequence),
+            requireSnapshot=lambda snapshot: self.upon.append(snapshot),
         )
 
     def _planned(self, *_: Any) -> Tasks:
@@ -150,6 +153,20 @@ def test_a_commit_is_validated_against_all_snapshots_since_the_read() -> None:
 
 def test_outputs_get_the_sequence_number_of_the_read_so_that_later_deletes_apply_to_them() -> None:
     assert ("dataSequenceNumber", 70) in commit()
+
+
+def test_delete_files_are_replaced_upon_the_snapshot_alone_that_was_read_and_under_their_numbers() -> None:
+    rewrite = Rewrite()
+    table = rewritten(rewrite)
+    old = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, listed=Listed(Tasks(["java d"]), 0))
+    table.commit_deletes(DeletesChange(9, (old,), (NewDeletes("n", "n", 10, 5, raw="java n"),)), {"key": "value"})
+    assert classes_of(table).upon == [9]
+    assert rewrite.calls == [
+        ("addFile", "java n", 5),
+        ("deleteFile", "java d"),
+        ("set", "key", "value"),
+        ("commit",),
+    ]
 
 
 def test_a_commit_may_drop_no_delete_after_the_number_of_its_outputs() -> None:

@@ -1,0 +1,64 @@
+"""The delete files of one Iceberg table in the JVM: read from a snapshot, and merged."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from actor.formats.iceberg.delete_groups import LiveDeletes
+from actor.formats.iceberg.iceberg_scala import IcebergScala
+from actor.formats.iceberg.inputs import AppliedDelete, LiveInput
+from actor.formats.iceberg.java_table import JavaTable, new_deletes
+from actor.formats.iceberg.scanned_files import ScannedFiles
+from actor.formats.iceberg.staged import NewDeletes
+from shared.errors import Corrupt
+from shared.formats.iceberg.delete_merges import FIRST_WITH_VECTORS, MOST_ROWS
+from shared.formats.iceberg.metadata import TableHead
+
+MOST_PAIRS = 4_000_000
+"""Pairs of a data file and a delete file by position that applies to it: 2,000 of each, and 100 bytes for a pair."""
+
+
+class JavaDeletes:
+    """`TableDeletes` of a loaded table."""
+
+    def __init__(self, scala: IcebergScala, table: JavaTable) -> None:
+        self._scala = scala
+        self._table = table
+
+    def look(self, head: TableHead) -> LiveDeletes | None:
+        """Return the deletes of the newest snapshot of these metadata, which has one; None: they are too many to hold.
+
+        Raises Corrupt for a data file or a delete file that is live twice, for what hides its rows is not clear.
+        """
+        raw, snapshot = self._table.raw, head.current or 0
+        listed = self._scala.iceberg_deletes.live(raw, snapshot, MOST_PAIRS)
+        if listed is None:
+            return None
+        scanned = ScannedFiles(self._scala, head, raw, listed.tasks(), listed)
+        if scanned.deletes.twice:
+            raise Corrupt(f"{head.location}: {scanned.deletes.twice[0]} is live twice")
+        inputs = tuple(scanned.live_input(one, has_task=True) for one in scanned.each())
+        return LiveDeletes(snapshot, inputs, tuple(scanned.deletes.all()), scanned.deletes.unapplied())
+
+    def is_of_one_file(self, delete: AppliedDelete, path: str) -> bool:
+        """Return whether a file of positions names rows of this data file alone, as its rows say."""
+        rows = self._scala.resolve("io.lakewright.iceberg.IcebergRows")
+        return bool(rows.isOfOneFile(self._table.raw, delete.raw, path, MOST_ROWS))
+
+    def merged(
+        self, inputs: Sequence[LiveInput], deletes: Sequence[Sequence[AppliedDelete]]
+    ) -> list[NewDeletes | None]:
+        """Write the rows that delete files of one look name in each data file; None: they name none of its rows."""
+        has_vectors = self._table.head().protocol.min_writer >= FIRST_WITH_VECTORS
+        listed = [[one.listed for one in some if one.listed is not None] for some in deletes]
+        numbers = json.dumps([[one.number for one in some] for some in listed])
+        rows = self._scala.resolve("io.lakewright.iceberg.IcebergRows")(self._table.raw, MOST_ROWS)
+        written = rows.merged(self._table.files(inputs), listed[0][0].objects, numbers, has_vectors)
+        return [None if one is None else _merged(one) for one in written]
+
+
+def _merged(raw: Any) -> NewDeletes:
+    offset = raw.contentOffset()
+    vector = None if offset is None else (int(offset), int(raw.contentSizeInBytes()))
+    return replace(new_deletes(raw, None), rows=int(raw.recordCount()), vector=vector)
