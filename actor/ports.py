@@ -1,5 +1,6 @@
 """Ports of a worker to a table format, as small protocols: the worker never learns that Spark exists."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,6 +9,7 @@ from typing import Any, Protocol
 
 from actor.proofread.model import Proof
 from shared.errors import LakewrightError, PermanentError
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup
 from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin, DataFile, PartitionKey, TableMetadata, TableProtocol
@@ -139,6 +141,11 @@ class TableJob:
     policy_digest: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     trace: str = ""
+
+    def mark(self) -> CommitMetadata:
+        """Return the mark of a commit that begins now."""
+        now_ms = time.time_ns() // 1_000_000
+        return CommitMetadata(self.origin, mode=self.kind, started_ms=now_ms, traceparent=self.trace or None)
 
 
 @dataclass(frozen=True, slots=True)

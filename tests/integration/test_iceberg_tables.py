@@ -429,7 +429,7 @@ def test_deletes_by_position_are_seen_by_decisions_dry_runs_and_local_runs_alike
 def test_many_delete_files_are_counted_merged_when_due_and_never_on_delta_tables(
     decider: LiveDecider, tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.decide.excess.EVALUATED_AFTER_MS", 0)
+    monkeypatch.setattr("decider.decide.metadata_upkeep.EVALUATED_AFTER_MS", 0)
     made = IcebergFolder(tmp_path / "merged")
     made.create("0-00abcd")
     made.commit([made.file(200 << 20, rows=1_000)])
@@ -573,7 +573,7 @@ def test_a_catalog_that_does_not_answer_is_a_failure_of_the_moment(decider: Live
 def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables(
     decider: LiveDecider, lake: Lake, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.decide.excess.EVALUATED_AFTER_MS", 0)
+    monkeypatch.setattr("decider.decide.metadata_upkeep.EVALUATED_AFTER_MS", 0)
     lake.configure(**{"lakewright__rewrite-manifests-at": "4", "lakewright__enabled": "true"})
     lake.append(4)
     register(decider, PLACE, name="orders")
@@ -609,7 +609,7 @@ def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables
 def test_statistics_of_columns_are_due_where_rows_changed_and_never_on_delta_tables(
     decider: LiveDecider, lake: Lake, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.decide.compute_statistics.EVALUATED_AFTER_MS", 0)
+    monkeypatch.setattr("decider.decide.metadata_upkeep.EVALUATED_AFTER_MS", 0)
     lake.configure(**{"lakewright__compute-statistics-at": "0.5", "lakewright__enabled": "true"})
     lake.append(2)
     register(decider, PLACE, name="orders")

@@ -4,7 +4,6 @@ Before the statement, the decider's rule is asked again on the live files, so a 
 table for a few new files. What OPTIMIZE wrote is compared with what it replaces before it is committed.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +29,6 @@ from shared.errors import Conflict
 from shared.formats.delta import FORMAT
 from shared.jobs.options import ClusterOptions
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
-from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import CUBE_TAG
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
@@ -54,11 +52,8 @@ class StatementJob:
     def run(self) -> TableJobOutcome:
         """Cluster the table if that is due, or was requested; raises Unsupported for a table without `CLUSTER BY`."""
         origin, target_bytes = self.job.origin, self.job.policy.target_bytes
-        mark = CommitMetadata(
-            origin, mode=self.job.kind, started_ms=int(time.time() * 1000), traceparent=self.job.trace or None
-        )
         conf = {MAX_FILE_SIZE: str(target_bytes)}
-        lease = self.sessions.lease(tag=origin.job, user_metadata=mark.encode(), conf=conf)
+        lease = self.sessions.lease(tag=origin.job, user_metadata=self.job.mark().encode(), conf=conf)
         with lease as owned, self.sessions.bound(owned) as session:
             log = TableLog(self.scala, session, self.job.location)
             snapshot = log.snapshot()

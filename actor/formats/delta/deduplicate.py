@@ -41,7 +41,7 @@ class Deduplication(RemovalJob):
 
     def run(self) -> TableJobOutcome:
         """Compare the rows of all partitions that changed. Raises Unsupported for a key that must not be compared."""
-        mark, options = self.mark, DeduplicateOptions.decode(self.job.options)
+        mark, options = self.job.mark(), DeduplicateOptions.decode(self.job.options)
         with self.log() as log:
             snapshot = log.snapshot()
             version, shape = int(snapshot.version()), log.shape(snapshot)

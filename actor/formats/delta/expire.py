@@ -47,7 +47,7 @@ class DeltaAgedTable(RemovalJob):
     @contextmanager
     def opened(self) -> Iterator["_DeltaFilesByAge"]:
         """Open the newest version, in a session whose commits carry the mark of the job."""
-        with self.log(self.mark) as log:
+        with self.log(self.job.mark()) as log:
             snapshot = log.snapshot()
             version, shape = int(snapshot.version()), log.shape(snapshot)
             # Before files are listed: a commit that is undone meanwhile must be noticed.
@@ -146,7 +146,7 @@ class _DeltaFilesByAge:
     ) -> Mapping[LoggedFile, int] | None:
         """Write files in a session of its own, which names them."""
         run, prefix = self.run, new_prefix()
-        with run.log(run.mark, prefix) as log:
+        with run.log(run.job.mark(), prefix) as log:
             snapshot = log.snapshot()
             shape = log.shape(snapshot)
             if run.not_wanted(shape) or own_expiry(run.job, shape.metadata) != search.rule:

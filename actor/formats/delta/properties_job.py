@@ -5,7 +5,6 @@ open. So it is never run for properties that the table has already, and only whi
 decided by are still there.
 """
 
-import time
 from dataclasses import dataclass
 
 from actor.formats.delta.conflicts import classify, refused
@@ -21,7 +20,6 @@ from actor.rewrite.model import Verdict
 from shared.errors import RetryableError
 from shared.formats.delta import FORMAT
 from shared.jobs.options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
-from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.locations import hadoop_path
 from shared.paths.sql_text import set_properties
 
@@ -42,10 +40,7 @@ class PropertiesJob:
         metadata at this moment, RetryableError where the log does not show the statement's commit.
         """
         origin = self.job.origin
-        mark = CommitMetadata(
-            origin, mode=self.job.kind, started_ms=time.time_ns() // 1_000_000, traceparent=self.job.trace or None
-        )
-        lease = self.sessions.lease(tag=origin.job, user_metadata=mark.encode())
+        lease = self.sessions.lease(tag=origin.job, user_metadata=self.job.mark().encode())
         with lease as owned, self.sessions.bound(owned) as session:
             log = TableLog(self.scala, session, self.job.location)
             snapshot = log.snapshot()

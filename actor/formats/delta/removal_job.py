@@ -5,7 +5,6 @@ learn where to begin; it is empty.
 """
 
 import json
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -55,13 +54,6 @@ class RemovalJob:
     def outcome(self, version: int, metadata: TableMetadata, *, is_complete: bool, reason: str = "") -> TableJobOutcome:
         """Return the outcome of the run so far."""
         return TableJobOutcome(version, metadata, tuple(self.commits), dict(self.figures), is_complete, reason)
-
-    @property
-    def mark(self) -> CommitMetadata:
-        """The mark of a commit that begins now."""
-        started_ms = time.time_ns() // 1_000_000
-        trace = self.job.trace or None
-        return CommitMetadata(self.job.origin, mode=self.job.kind, started_ms=started_ms, traceparent=trace)
 
     @contextmanager
     def log(self, mark: CommitMetadata | None = None, prefix: str = "") -> Iterator[TableLog]:
@@ -142,7 +134,7 @@ class RemovalJob:
     def end(self, version: int, operation_condition: str) -> None:
         """Commit the version up to which all rows were compared."""
         self.control.may_change()
-        with self.log(replace(self.mark, deduplicated_version=version)) as log:
+        with self.log(replace(self.job.mark(), deduplicated_version=version)) as log:
             txn = log.transaction()
             self.commits.append(log.commit_delete(txn, self.scala.seq(), operation_condition, NOTHING_REMOVED))
 

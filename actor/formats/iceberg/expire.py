@@ -5,7 +5,6 @@ metrics or by the value of a partition that is computed from the column, once al
 """
 
 import json
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +32,6 @@ from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.layout import commit_metadata
-from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
@@ -72,20 +70,13 @@ class IcebergAgedTable:
         self.check(head)
         yield _IcebergFilesByAge(self, head)
 
-    @property
-    def mark(self) -> CommitMetadata:
-        """The mark of a commit that begins now."""
-        job = self.job
-        started_ms = time.time_ns() // 1_000_000
-        return CommitMetadata(job.origin, mode=job.kind, started_ms=started_ms, traceparent=job.trace or None)
-
     def end(self, version: int, condition: str) -> None:
         """Commit that all rows up to this version were compared, as a snapshot that changes no data."""
         del condition  # Snapshots have no place for it that others read.
         if self.table.head().current is None:
             return
         self.control.may_change()
-        mark = replace(self.mark, deduplicated_version=version).encode()
+        mark = replace(self.job.mark(), deduplicated_version=version).encode()
         self.table.note({COMMIT_KEY: mark})
         head = self.table.refresh()
         at = main_versions(head)
@@ -266,7 +257,7 @@ class _IcebergFilesByAge:
     def _committer(self, search: ExpirySearch) -> Committer[StagedGroup]:
         run = self._run
         target = IcebergRemovalTarget(
-            run.table, lambda head: self._require_same(head, search), self._head, run.mark.encode()
+            run.table, lambda head: self._require_same(head, search), self._head, run.job.mark().encode()
         )
         return Committer(target, JobPermission(run.control))
 

@@ -3,11 +3,17 @@
 from functools import cached_property
 from typing import Any
 
-from actor.jvm.scala import JavaStatics, Scala
+from pyspark.sql import SparkSession
+
+from actor.jvm.scala import JavaStatics, Scala, jvm_session
 
 
 class IcebergScala(Scala):
     """Handles to our classes for Iceberg, of which each does in one call what takes hundreds from Python."""
+
+    def actions(self, session: SparkSession) -> Any:
+        """Return Iceberg's own actions; their Spark jobs carry this thread's tag, so cancelling the job ends them."""
+        return self.resolve("org.apache.iceberg.spark.actions.SparkActions").get(jvm_session(session))
 
     @property
     def watched_commit(self) -> Any:

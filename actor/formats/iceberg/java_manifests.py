@@ -6,7 +6,6 @@ from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
-from actor.jvm.scala import jvm_session
 from shared.formats.iceberg.manifests import TARGET_PROPERTY, target_bytes
 from shared.formats.iceberg.metadata import TableHead
 from shared.layout.manifest_files import ManifestFiles
@@ -36,9 +35,8 @@ class JavaManifests:
         return {spec: ManifestFiles.of(groups.values(), target) for spec, groups in sizes.items()}
 
     def rewrite_manifests(self, spec: int, summary: Mapping[str, str]) -> tuple[int, int]:
-        """Rewrite the manifests of a spec; Spark's jobs carry this thread's tag, so cancelling the job ends them."""
-        actions = self._scala.resolve("org.apache.iceberg.spark.actions.SparkActions")
-        action = actions.get(jvm_session(self._session)).rewriteManifests(self._table.raw).specId(spec)
+        """Rewrite the manifests of a spec in one snapshot; returns how many were replaced and written."""
+        action = self._scala.actions(self._session).rewriteManifests(self._table.raw).specId(spec)
         for name, value in summary.items():
             action = action.snapshotProperty(name, value)
         result = action.execute()

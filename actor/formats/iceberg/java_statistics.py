@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.errors import first_line
-from actor.jvm.scala import jvm_session
 from shared.formats.iceberg.column_statistics import source_of_statistics
 from shared.formats.iceberg.metadata import TableHead
 
@@ -30,12 +29,8 @@ class JavaStatistics:
         return self._table.whole_head()
 
     def compute(self, snapshot: int) -> tuple[int, int]:
-        """Compute statistics of a snapshot and commit them; returns the number of columns, and the file's bytes.
-
-        Spark's jobs carry this thread's tag, so cancelling the job ends them.
-        """
-        actions = self._scala.resolve("org.apache.iceberg.spark.actions.SparkActions")
-        action = actions.get(jvm_session(self._session)).computeTableStats(self._table.raw)
+        """Compute statistics of a snapshot and commit them; returns the number of columns, and the file's bytes."""
+        action = self._scala.actions(self._session).computeTableStats(self._table.raw)
         made = action.snapshot(snapshot).execute().statisticsFile()
         return len(made.blobMetadata()), int(made.fileSizeInBytes())
 

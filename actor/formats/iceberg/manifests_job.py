@@ -5,7 +5,6 @@ of the operation `replace`, which others' appends do not stand in the way of. Wh
 again, on the newest snapshot.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,7 +19,6 @@ from shared.formats.iceberg.manifests import keeps_rows
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.formats.iceberg.positions import newest_position
-from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.manifest_files import ManifestFiles
 
 NOTHING = "the manifests are as few as their bytes need"
@@ -80,12 +78,8 @@ class ManifestsJob:
         return TableJobOutcome(version, head.metadata, tuple(commits), figures, reason="" if commits else NOTHING)
 
     def _rewrite(self, spec: int) -> tuple[int, int]:
-        job = self.job
-        mark = CommitMetadata(
-            job.origin, mode=job.kind, started_ms=time.time_ns() // 1_000_000, traceparent=job.trace or None
-        )
         try:
-            return self.table.rewrite_manifests(spec, {COMMIT_KEY: mark.encode()})
+            return self.table.rewrite_manifests(spec, {COMMIT_KEY: self.job.mark().encode()})
         except Exception as error:
             if classify(error) not in (Verdict.TAKEN, Verdict.BUSY):
                 raise

@@ -30,7 +30,6 @@ from shared.formats.iceberg.delete_merges import FIRST_WITH_VECTORS, superfluous
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import PROOFREAD_KEY
 from shared.formats.iceberg.positions import newest_position
-from shared.layout.commit_metadata import CommitMetadata
 from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
 from shared.refusals import RefusalReason
@@ -81,7 +80,7 @@ class MergedTable(StoredTable, Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """What a run has learned: of which delete files the rows say that they are of one data file, and refused groups.
+    """Knowledge of a run: of which delete files the rows say that they are of one data file, and refused groups.
 
     Groups are named by their delete files. Files never change.
     """
@@ -142,7 +141,7 @@ class MergeDeletesJob:
                 return TableJobOutcome(version, metadata, tuple(commits), figures, is_complete=False)
             self.control.reached("merging", figures["replaced"], figures["replaced"] + len(look.groups))
             if written := self._written([*_first_of(look.groups)], head):
-                target = DeletesTarget(self, head, self._mark().encode(), found)
+                target = DeletesTarget(self, head, self.job.mark().encode(), found)
                 committer = Committer(target, JobPermission(self.control), clock_s=self.clock_s, pause=self.pause)
                 made = committer.commit(written)
                 lost = 0 if made.committed else lost + 1
@@ -161,10 +160,6 @@ class MergeDeletesJob:
             figures["replaced" if one.live.inputs else "removed"] += len(one.live.group.files)
             figures["written"] += len(one.deletes)
         self.control.measured(figures)
-
-    def _mark(self) -> CommitMetadata:
-        job, now_ms = self.job, time.time_ns() // 1_000_000
-        return CommitMetadata(job.origin, mode=job.kind, started_ms=now_ms, traceparent=job.trace or None)
 
     def _groups(self, found: LiveDeletes, head: TableHead) -> _Look:
         version = head.protocol.min_writer

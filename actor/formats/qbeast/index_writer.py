@@ -68,8 +68,10 @@ class IndexWriter(EncodingWriter):
     ) -> tuple[LoggedFile, ...]:
         rows = self._by_tasks = find_task_rows(self._scala, self._tasks, self._wanted.coordinates, live, stored)
         if rows is not None:
-            with suppress(LeftToSpark, RefusedFiles):  # Whether blocks have other rows than they say, Spark decides.
+            try:
                 return tuple(rows.write(live, self._places(rows, live), self._planned))
+            except (LeftToSpark, RefusedFiles):  # Whether blocks have other rows than they say, Spark decides.
+                self._by_tasks = None
         return super()._write(live, partition_values, stored)
 
     def _places(self, rows: IndexRows, live: LiveGroup) -> Places:

@@ -30,7 +30,7 @@ class LiveDelete(NamedTuple):
 
 
 class Superfluous(NamedTuple):
-    """The names of delete files to be merged, and how many there are and would be.
+    """The names of delete files to be merged, and how many these are of all.
 
     left: the names of those that are not, for they name too many rows together.
     """

@@ -6,11 +6,15 @@ from fractions import Fraction
 import pytest
 
 from decider.decide.checkpoint import CHECKPOINT_ACTION, CheckpointReason
-from decider.decide.compute_statistics import COMPUTE_STATISTICS_ACTION
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.deduplicate import DEDUPLICATE_ACTION, DeduplicateReason
-from decider.decide.excess import EVALUATED_AFTER_MS, MERGE_DELETES_ACTION, REWRITE_MANIFESTS_ACTION
 from decider.decide.expire import EXPIRE_ACTION, ExpiryReason
+from decider.decide.metadata_upkeep import (
+    COMPUTE_STATISTICS_ACTION,
+    EVALUATED_AFTER_MS,
+    MERGE_DELETES_ACTION,
+    REWRITE_MANIFESTS_ACTION,
+)
 from decider.decide.set_properties import SET_PROPERTIES_ACTION, PropertiesReason
 from decider.decide.signals_text import describe
 from decider.decide.table_action import TableAction
