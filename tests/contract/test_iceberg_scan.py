@@ -99,6 +99,7 @@ class Manifests:
                 is_parquet=file.file_format == "PARQUET",
                 offset=_of_version_3(file, "content_offset") if is_vector else 0,
                 size_bytes=_of_version_3(file, "content_size_in_bytes") if is_vector else file.file_size_in_bytes,
+                sequence=entry.sequence_number,
             )
 
     def _partition(self, file: Any) -> Any:
@@ -150,9 +151,15 @@ def described(ice: "IcebergLab", table: str) -> dict[str, "LiveInput"]:
     assert {path: str(one.task.file().location()) for path, one in with_tasks.items()} == {path: path for path in live}
     for one in live.values():
         assert java.inputs(head, head.current, partitions={one.file.partition})[one.path].file == one.file
-    return {
-        path: replace(one, deletes=tuple(sorted(one.deletes, key=lambda one: one.path))) for path, one in live.items()
-    }
+    return {path: replace(one, deletes=_without_objects(one)) for path, one in live.items()}
+
+
+def _without_objects(file: "LiveInput") -> "tuple[AppliedDelete, ...]":
+    """Return deletes in the order of their paths, each checked to be of the object of Iceberg's that it names."""
+    for one in file.deletes:
+        assert one.listed is not None
+        assert one.path.startswith(str(one.listed.get().location()))
+    return tuple(replace(one, listed=None) for one in sorted(file.deletes, key=lambda one: one.path))
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ BINS = Coordinate("histogram", "text", values=("", "a", "b", "w", "ß", "é"))
 COORDINATES = {
     "lines": tuple(map(line, LINES)),
     "hashes": tuple(Coordinate("hashing", name, null="-7") for name in HASHED),
-    "bins": (BINS, line("long"), Coordinate("constant", "day"), Coordinate("constant", "instant")),
+    "bins": (BINS, line("long"), Coordinate("constant", "price"), Coordinate("constant", "flag")),
 }
 
 

@@ -41,7 +41,8 @@ def keep_statistics(scala: IcebergScala, table: JavaTable) -> None:
     They are only logged if that fails: the snapshot is there, and planners do without.
     """
     try:
-        files = {int(one.snapshotId()): one for one in table.raw.statisticsFiles()}
+        listed = table.raw.statisticsFiles()
+        files = {int(one.snapshotId()): one for one in map(listed.get, range(listed.size()))}
         head = table.head()
         source = source_of_statistics(head, files)
         if source is None or source == head.current:

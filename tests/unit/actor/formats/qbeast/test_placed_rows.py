@@ -51,7 +51,7 @@ class TreeRows:
         return cube_of(row, where.cubes)
 
 
-def scala(zones: tuple[str, ...] = (), release: int = 17) -> Scala:
+def scala(zones: tuple[str, ...] = ("UTC",), release: int = 17) -> Scala:
     found: dict[str, Any] = {
         "java.time.ZoneId": SimpleNamespace(
             getAvailableZoneIds=lambda: SimpleNamespace(contains=lambda zone: zone in zones)
@@ -106,7 +106,7 @@ def test_a_row_too_few_is_refused_unless_a_vector_hides_it() -> None:
     assert sum(one.rows for one in found.values()) == 149
 
 
-@pytest.mark.parametrize("appends", [0, 2])
+@pytest.mark.parametrize("appends", [0, 2, 6])
 def test_rows_that_are_added_lower_only_weights_that_a_block_of_theirs_records(appends: int) -> None:
     tree = tree_of(appends)
     for _ in range(2):
@@ -127,9 +127,10 @@ def test_a_column_a_zone_or_a_java_that_does_not_fit_the_rules_is_refused() -> N
     inputs = logged(wanted, tree)
     with pytest.raises(RefusedFiles, match="no column 'user'"):
         placed_by(wanted, ("price",)).proved(TreeRows({}), inputs)
+    known = Coordinate("linear", "user", "DateDataType", 0.0, 1.0, zone="UTC")
     day = Coordinate("linear", "price", "DateDataType", 0.0, 1.0, zone="Europe/Nowhere")
     with pytest.raises(RefusedFiles, match="no time zone"):
-        placed_by(replace(wanted, coordinates=(day,))).proved(TreeRows({}), inputs)
+        placed_by(replace(wanted, coordinates=(known, day))).proved(TreeRows({}), inputs)
     text = Coordinate("hashing", "price", "DoubleDataType")
     with pytest.raises(RefusedFiles, match="Java 21 spells otherwise"):
         placed_by(replace(wanted, coordinates=(text,)), of=scala(release=21)).proved(TreeRows({}), inputs)
