@@ -1,1 +1,1 @@
-"""Requests about whole tables, found by being here; those of upkeep follow from `shared/layout/upkeep.py`."""
+"""Requests about whole tables, found by being here; `shared/layout/upkeep.py` describes upkeep of metadata."""

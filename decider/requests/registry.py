@@ -1,4 +1,4 @@
-"""All requests about whole tables, by name: every subclass of `TableRequest` in this package, and those of upkeep."""
+"""All requests about whole tables, by name: every subclass of `TableRequest` in this package, and upkeep."""
 
 from collections.abc import Mapping
 from importlib import import_module
