@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from decider.api.sns_confirmation import ConfirmationResult
 from decider.decide.checkpoint import CheckpointReason
-from decider.decide.deduplicate import DeduplicateReason
-from decider.decide.expire import ExpiryReason
 from decider.decide.index import IndexReason
+from decider.decide.row_removal import DeduplicateReason, ExpiryReason
 from decider.decide.set_properties import PropertiesReason
 from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason

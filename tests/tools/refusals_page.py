@@ -15,9 +15,8 @@ from pathlib import Path
 from decider.api.sns_confirmation import ConfirmationResult
 from decider.decide.actions import ACTIONS
 from decider.decide.checkpoint import CheckpointReason
-from decider.decide.deduplicate import DeduplicateReason
-from decider.decide.expire import ExpiryReason
 from decider.decide.index import IndexReason
+from decider.decide.row_removal import DeduplicateReason, ExpiryReason
 from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
 from decider.formats.delta.metadata import LEAVE_TO_THE_CATALOG, REFUSED_FEATURES, UPDATE

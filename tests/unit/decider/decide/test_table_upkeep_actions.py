@@ -7,9 +7,8 @@ import pytest
 
 from decider.decide.checkpoint import CHECKPOINT_ACTION, CheckpointReason
 from decider.decide.decision import Prediction, TableSignals
-from decider.decide.deduplicate import DEDUPLICATE_ACTION, DeduplicateReason
-from decider.decide.expire import EXPIRE_ACTION, ExpiryReason
 from decider.decide.metadata_upkeep import EVALUATED_AFTER_MS, UPKEEP_ACTIONS, MetadataUpkeep
+from decider.decide.row_removal import DEDUPLICATE_ACTION, EXPIRE_ACTION, DeduplicateReason, ExpiryReason
 from decider.decide.set_properties import SET_PROPERTIES_ACTION, PropertiesReason
 from decider.decide.signals_text import describe
 from decider.decide.vacuum import VACUUM_ACTION, VacuumReason
@@ -153,6 +152,7 @@ def test_a_table_is_evaluated_some_time_after_new_commits_and_not_later_for_thos
     assert action.timer(TableSignals(7), UPKEPT, 17) is None
     assert action.timer(TableSignals(7, new_commits=3), Policy(), 17) is None
     assert (action.is_on(UPKEPT), action.is_on(Policy())) == (True, False)
+    assert action.of.due in action.reasons
 
 
 def test_the_record_of_a_decision_has_the_numbers() -> None:
@@ -220,6 +220,7 @@ def test_a_job_begins_where_the_last_run_ended() -> None:
 def test_it_is_off_without_a_key() -> None:
     assert DEDUPLICATE_ACTION.is_on(KEYED)
     assert not DEDUPLICATE_ACTION.is_on(Policy())
+    assert (DEDUPLICATE_ACTION.reasons, EXPIRE_ACTION.reasons) == (DeduplicateReason, ExpiryReason)
 
 
 def test_neither_a_policy_nor_a_commit_has_properties_set() -> None:
