@@ -623,6 +623,8 @@ def test_statistics_of_columns_are_due_where_rows_changed_and_never_on_delta_tab
     assert (made["reason"], "rows changed" in made["message"]) == ("statistics_old", True)
     requested = decider.post("/v1/tables/orders/actions/compute-statistics", {}).json()
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("compute_statistics", "merged")]
+    shown = decider.post("/v1/tables/orders/actions/compute-statistics", {"dry_run": True}).json()
+    assert (shown["due"], shown["excess"] == shown["count"] > 0) == (True, True), "there are no statistics yet"
     called = CliRunner().invoke(app, ["--url", decider.url, "compute-statistics", "orders"])
     assert called.exit_code == 0
     write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
