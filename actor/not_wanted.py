@@ -1,7 +1,8 @@
 """The newest properties of a table and a decided job: whether they still want it, by one rule for all formats."""
 
-from actor.ports import TableJob
+from actor.ports import TableJob, TableJobOutcome
 from shared.errors import InvalidInput
+from shared.jobs.options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
 from shared.policy.policy import Policy, apply
 from shared.policy.properties import is_switched_off, policy_digest, read_properties
 from shared.policy.row_expiry import RowExpiry, parse_row_expiry
@@ -18,6 +19,16 @@ def reason_not_wanted(job: TableJob, metadata: TableMetadata) -> str:
     if job.policy_digest and policy_digest(metadata.configuration) != job.policy_digest:
         return "the table's properties changed since the decision, which is made again"
     return ""
+
+
+def properties_to_set(job: TableJob, version: int, metadata: TableMetadata) -> dict[str, str] | TableJobOutcome:
+    """Return the properties of a job that the table does not have yet; where none is to be set, the run's outcome."""
+    missing = PropertyOptions.decode(job.options).missing(metadata.configuration)
+    # First: after a run that died behind its commit, the properties are no longer the decision's.
+    if not missing:
+        return TableJobOutcome(version, metadata, figures={PROPERTIES_SET: 0}, reason=ALREADY_SET)
+    reason = reason_not_wanted(job, metadata)
+    return TableJobOutcome(version, metadata, reason=reason) if reason else missing
 
 
 def own_expiry(job: TableJob, metadata: TableMetadata) -> RowExpiry | None:

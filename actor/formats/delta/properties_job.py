@@ -13,13 +13,13 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_table
 from actor.jvm.errors import first_line
 from actor.jvm.sessions import Sessions
-from actor.not_wanted import reason_not_wanted
+from actor.not_wanted import properties_to_set
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.rewrite.checks import check_identity
 from actor.rewrite.model import Verdict
 from shared.errors import RetryableError
 from shared.formats.delta import FORMAT
-from shared.jobs.options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
+from shared.jobs.options import PROPERTIES_SET
 from shared.paths.locations import hadoop_path
 from shared.paths.sql_text import set_properties
 
@@ -48,13 +48,9 @@ class PropertiesJob:
             metadata = shape.metadata
             check_identity(self.job.location, metadata, self.job.table_uuid)
             check_table(self.job.location, metadata, shape.protocol, self.job.kind)
-            missing = PropertyOptions.decode(self.job.options).missing(metadata.configuration)
-            # First: after a run that died behind its statement, the properties are no longer the decision's.
-            if not missing:
-                return TableJobOutcome(version, metadata, figures={PROPERTIES_SET: 0}, reason=ALREADY_SET)
-            reason = reason_not_wanted(self.job, metadata)
-            if reason:
-                return TableJobOutcome(version, metadata, reason=reason)
+            missing = properties_to_set(self.job, version, metadata)
+            if isinstance(missing, TableJobOutcome):
+                return missing
             self.control.reached("altering")
             self.control.may_change()
             committed = self._alter(log, set_properties(hadoop_path(log.location), missing, FORMAT), version)

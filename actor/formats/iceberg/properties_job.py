@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from actor.not_wanted import reason_not_wanted
+from actor.not_wanted import properties_to_set
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.positions import newest_position
-from shared.jobs.options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
+from shared.jobs.options import PROPERTIES_SET
 
 
 class PropertiesTable(Protocol):
@@ -38,13 +38,9 @@ class IcebergPropertiesJob:
         head = self.table.refresh()
         self.check(head)
         version, metadata = newest_position(head).version, head.metadata
-        missing = PropertyOptions.decode(self.job.options).missing(metadata.configuration)
-        # First: after a run that died behind its commit, the properties are no longer the decision's.
-        if not missing:
-            return TableJobOutcome(version, metadata, figures={PROPERTIES_SET: 0}, reason=ALREADY_SET)
-        reason = reason_not_wanted(self.job, metadata)
-        if reason:
-            return TableJobOutcome(version, metadata, reason=reason)
+        missing = properties_to_set(self.job, version, metadata)
+        if isinstance(missing, TableJobOutcome):
+            return missing
         self.control.reached("altering")
         self.control.may_change()
         self.table.set_properties(missing)
