@@ -17,7 +17,8 @@ def _declared() -> Mapping[str, type[TableRequest]]:
     names = (one.name for one in iter_modules(package.__path__) if one.name not in _INNER)
     members = (one for name in names for one in vars(import_module(f"{package.__name__}.{name}")).values())
     found = [one for one in members if isinstance(one, type) and issubclass(one, TableRequest)]
-    return MappingProxyType({one.name: one for one in (*found, *UPKEEP_REQUESTS) if one is not TableRequest})
+    by_name = {one.name: one for one in (*found, *UPKEEP_REQUESTS) if one is not TableRequest}
+    return MappingProxyType(dict(sorted(by_name.items())))
 
 
 REQUESTS = _declared()
