@@ -15,6 +15,7 @@ from deltalake import write_deltalake
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
+from actor.formats.delta.read_cache import ReadCache
 from actor.formats.qbeast import task_rows
 from actor.formats.qbeast.delta_index import DeltaIndex
 from actor.formats.qbeast.index_rows import IndexRows, Places
@@ -127,7 +128,7 @@ def opened(lab: DeltaLab, path: Path) -> Iterator[DeltaIndex]:
     with engine._sessions.lease(tag="law") as owned, engine._sessions.bound(owned) as session:
         log = TableLog(engine._scala, session, str(path))
         index = DeltaIndex(
-            JobTable(engine._scala, log, engine.proofreader, engine._settings.boundary, job, Control(), 0)
+            JobTable(engine._scala, log, engine.proofreader, engine._settings.boundary, job, Control(), 0, ReadCache())
         )
         index.snapshot()
         yield index

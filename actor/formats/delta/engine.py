@@ -65,11 +65,10 @@ class DeltaEngine(JvmEngine):
         self._read_cache = ReadCache()
         self._snapshots = SnapshotCache()
         self._puts = ConditionalPuts(self._scala, spark)
-        given = self._settings
+        given, caches = self._settings, (self._read_cache, self._snapshots)
         limits = TableJobLimits(given.vacuum, given.rewrite.reserved_disk_bytes)
-        self._table_jobs = TableJobs(self._scala, self._sessions, given.boundary, limits, self.proofreader)
+        self._table_jobs = TableJobs(self._scala, self._sessions, given.boundary, limits, self.proofreader, caches)
         rewrites = DeltaRewriteSettings(given.rewrite, given.boundary, given.copy_limits)
-        caches = (self._read_cache, self._snapshots)
         self._rewriter = DeltaRewriter(self._scala, self._sessions, caches, rewrites, self.proofreader)
 
     def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
@@ -98,7 +97,7 @@ class DeltaEngine(JvmEngine):
     def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
         """Run a vacuum or write metadata; see `TableEngine.run_table_job`."""
         self._check_place(job.location)
-        with FAILURES.translated(f"{job.kind} of {job.location}"):
+        with FAILURES.translated(f"{job.kind} of {job.location}"), self._snapshots.forgotten_on_error(job.location):
             self._puts.check(job.location)
             return self._table_jobs.run(job, control)
 

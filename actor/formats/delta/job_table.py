@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.live_files import LiveGroup
@@ -12,6 +12,8 @@ from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_paths import OutputPaths, naming, new_prefix
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.read import read_table
+from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.sessions import USER_METADATA, changed
@@ -27,9 +29,6 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
 from shared.table import FileKey, Snapshot
-
-FILES_IN_DRIVER = 10_000
-"""Live files that are listed without a Spark job, where the log permits it."""
 
 
 class JobWriter(Protocol):
@@ -57,6 +56,7 @@ class JobTable:
     job: TableJob
     control: TableJobControl
     reserved_disk_bytes: int
+    read_cache: ReadCache
     found: Any = None
     """The last snapshot that was read, and its live files."""
     live: tuple[LoggedFile, ...] = ()
@@ -70,8 +70,7 @@ class JobTable:
         """Return the newest version with all live files; raises InvalidInput where there is no table."""
         found = self.found = self.log.snapshot()
         shape = self.shape
-        text = self.log.few_files(found, FILES_IN_DRIVER)
-        self.live = decode_adds(self.log.files(found) if text is None else text, shape.metadata.partition_columns)
+        self.live = read_table(self.log, found, self.read_cache)
         files = tuple(logged.file for logged in self.live)
         return Snapshot(int(found.version()), 0, shape.metadata, shape.protocol, files)
 

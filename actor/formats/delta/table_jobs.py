@@ -21,6 +21,8 @@ from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_table
 from actor.formats.delta.properties_job import PropertiesJob
+from actor.formats.delta.read_cache import ReadCache
+from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
 from actor.formats.delta.vacuum import Vacuum
@@ -58,6 +60,10 @@ class TableJobLimits:
     reserved_disk_bytes: int
 
 
+_EACH_AFTER_A_COMMIT = frozenset({CLUSTER, INDEX})
+"""Kinds of which a job runs after each few commits: it learns of them alone. Others read the log itself."""
+
+
 class TableJobs:
     """Runs jobs on whole tables; safe to call from several threads."""
 
@@ -68,8 +74,10 @@ class TableJobs:
         boundary: Boundary,
         limits: TableJobLimits,
         proofreader: Proofreader,
+        caches: tuple[ReadCache, SnapshotCache],
     ) -> None:
         self._scala = scala
+        self._read_cache, self._snapshots = caches
         self._sessions = sessions
         self._boundary = boundary
         self._proofreader = proofreader
@@ -89,7 +97,8 @@ class TableJobs:
             return PropertiesJob(self._scala, self._sessions, job, control).run()
         lease = self._sessions.lease(tag=job.origin.job)
         with lease as owned, self._sessions.bound(owned) as session:
-            log = TableLog(self._scala, session, job.location)
+            cached = self._snapshots if job.kind in _EACH_AFTER_A_COMMIT else None
+            log = TableLog(self._scala, session, job.location, cached)
             return self._run_on(log, job, control)
 
     def _run_on(self, log: TableLog, job: TableJob, control: TableJobControl) -> TableJobOutcome:
@@ -98,7 +107,7 @@ class TableJobs:
         if job.kind == CHECKPOINT:
             return CheckpointJob(self._scala, log, job, control).run()
         reserved = self._limits.reserved_disk_bytes
-        table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved)
+        table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved, self._read_cache)
         if job.kind == CLUSTER:
             return CellJob(DeltaCells(table), job, control).run()
         if job.kind == INDEX:

@@ -10,6 +10,8 @@ import pytest
 
 from actor.formats.delta.named_tables import NamedTables
 from actor.formats.delta.properties_job import PropertiesJob
+from actor.formats.delta.read_cache import ReadCache
+from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.table_jobs import TableJobLimits, TableJobs
 from actor.ports import RewriteRequest, TableJob, TableJobOutcome
 from actor.vacuum.steps import VacuumLimits
@@ -38,9 +40,8 @@ def job_of(kind: str, policy: Policy = Policy()) -> TableJob:  # noqa: B008 - fr
 def jobs() -> TableJobs:
     table = FakeTable()
     scala, sessions = cast("Any", FakeScala(table)), cast("Any", FakeSessions(table))
-    return TableJobs(
-        scala, sessions, cast("Any", None), TableJobLimits(VacuumLimits(), reserved_disk_bytes=11), cast("Any", None)
-    )
+    limits, given = TableJobLimits(VacuumLimits(), reserved_disk_bytes=11), cast("Any", None)
+    return TableJobs(scala, sessions, given, limits, given, (ReadCache(), SnapshotCache()))
 
 
 @pytest.mark.parametrize(("kind", "runner"), [(CLUSTER, "StatementJob"), (DEDUPLICATE, "Deduplication")])
