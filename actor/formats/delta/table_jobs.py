@@ -12,6 +12,7 @@ from typing import Any
 
 from actor.cells.job import CellJob
 from actor.formats.delta.actions import decode_metadata, decode_protocol
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.cell_table import DeltaCells
 from actor.formats.delta.cluster_job import StatementJob
 from actor.formats.delta.deduplicate import Deduplication
@@ -21,8 +22,6 @@ from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_table
 from actor.formats.delta.properties_job import PropertiesJob
-from actor.formats.delta.read_cache import ReadCache
-from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
 from actor.formats.delta.vacuum import Vacuum
@@ -74,10 +73,10 @@ class TableJobs:
         boundary: Boundary,
         limits: TableJobLimits,
         proofreader: Proofreader,
-        caches: tuple[ReadCache, SnapshotCache],
+        caches: DeltaCaches,
     ) -> None:
         self._scala = scala
-        self._read_cache, self._snapshots = caches
+        self._caches = caches
         self._sessions = sessions
         self._boundary = boundary
         self._proofreader = proofreader
@@ -97,7 +96,7 @@ class TableJobs:
             return PropertiesJob(self._scala, self._sessions, job, control).run()
         lease = self._sessions.lease(tag=job.origin.job)
         with lease as owned, self._sessions.bound(owned) as session:
-            cached = self._snapshots if job.kind in _EACH_AFTER_A_COMMIT else None
+            cached = self._caches.snapshots if job.kind in _EACH_AFTER_A_COMMIT else None
             log = TableLog(self._scala, session, job.location, cached)
             return self._run_on(log, job, control)
 
@@ -107,7 +106,7 @@ class TableJobs:
         if job.kind == CHECKPOINT:
             return CheckpointJob(self._scala, log, job, control).run()
         reserved = self._limits.reserved_disk_bytes
-        table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved, self._read_cache)
+        table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved, self._caches)
         if job.kind == CLUSTER:
             return CellJob(DeltaCells(table), job, control).run()
         if job.kind == INDEX:

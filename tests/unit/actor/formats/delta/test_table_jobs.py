@@ -8,10 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.named_tables import NamedTables
 from actor.formats.delta.properties_job import PropertiesJob
-from actor.formats.delta.read_cache import ReadCache
-from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.table_jobs import TableJobLimits, TableJobs
 from actor.ports import RewriteRequest, TableJob, TableJobOutcome
 from actor.vacuum.steps import VacuumLimits
@@ -41,7 +40,7 @@ def jobs() -> TableJobs:
     table = FakeTable()
     scala, sessions = cast("Any", FakeScala(table)), cast("Any", FakeSessions(table))
     limits, given = TableJobLimits(VacuumLimits(), reserved_disk_bytes=11), cast("Any", None)
-    return TableJobs(scala, sessions, given, limits, given, (ReadCache(), SnapshotCache()))
+    return TableJobs(scala, sessions, given, limits, given, DeltaCaches())
 
 
 @pytest.mark.parametrize(("kind", "runner"), [(CLUSTER, "StatementJob"), (DEDUPLICATE, "Deduplication")])
