@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-all nightly coverage test-page test-images test-cluster test-qbeast
-.PHONY: stress copies interop jepsen soak chaos load mutants test-attacks fuzz bench bench-fleet minio helm osv-scanner
+.PHONY: stress copies interop jepsen soak chaos load mutants test-attacks fuzz bench minio helm osv-scanner
 .PHONY: pictures page-api size sbom scan fmt lock clean distclean
 
 help: ## this list
@@ -179,10 +179,6 @@ bench: setup ## every benchmark but the slowest two; JSON=b.json keeps b-policy.
 bench-%: setup ## one benchmark
 	@$(if $(filter $*,$(BENCHES)),,$(error there is no benchmark $*: take one of $(BENCHES)))
 	@$(BIN)/python -m tests.bench.$(subst -,_,$*) $(if $(JSON),--json $(JSON)) $(ARGS)
-
-bench-fleet: setup # orders of dispatch over 1,000 tables: simulated, and on real Delta tables with one slot
-	@$(BIN)/python -m tests.bench.fleet
-	@$(BIN)/python -m tests.bench.fleet.real $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-rivals: setup # a benchmark that others have published, beside them: NAME=fabric-200 (DOCS=page)
 	@$(BIN)/python -m tests.bench.rivals $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) \

@@ -7,14 +7,9 @@ from decider.decide.action import Action, ActionKind, TimerTarget
 from decider.decide.checkpoint import CHECKPOINT_ACTION
 from decider.decide.cluster import CLUSTER_ACTION
 from decider.decide.compaction import COMPACTION
-from decider.decide.deduplicate import DEDUPLICATE_ACTION
-from decider.decide.expire import EXPIRE_ACTION
 from decider.decide.index import INDEX_ACTION
-from decider.decide.metadata_upkeep import (
-    COMPUTE_STATISTICS_ACTION,
-    MERGE_DELETES_ACTION,
-    REWRITE_MANIFESTS_ACTION,
-)
+from decider.decide.metadata_upkeep import UPKEEP_ACTIONS
+from decider.decide.row_removal import DEDUPLICATE_ACTION, EXPIRE_ACTION
 from decider.decide.set_properties import SET_PROPERTIES_ACTION
 from decider.decide.sorting import SORTING
 from decider.decide.table_action import TableAction, timer_name
@@ -96,9 +91,7 @@ ACTIONS = ActionRegistry(
         EXPIRE_ACTION,
         CLUSTER_ACTION,
         INDEX_ACTION,
-        REWRITE_MANIFESTS_ACTION,
-        COMPUTE_STATISTICS_ACTION,
-        MERGE_DELETES_ACTION,
+        *UPKEEP_ACTIONS,
         SET_PROPERTIES_ACTION,
     ),
 )

@@ -11,13 +11,11 @@ from shared.index.signal import IndexSignal
 from shared.jobs.payload import RewriteKind
 from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
-from shared.layout.delete_files import DeleteFileCount
 from shared.layout.eligibility import DecisionReason
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
-from shared.layout.manifest_files import ManifestFiles
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.removals import NO_REMOVALS, Removals
-from shared.layout.statistics_age import StatisticsAge
+from shared.layout.upkeep import UpkeepFound
 from shared.queue.model import Band
 from shared.table import Commit, PartitionColumn, PartitionKey
 
@@ -79,8 +77,8 @@ class TableSignals:
     key_runs: which rows were added and compared by their keys. clustered: files of a clustered table,
     cells: of one in cells; None for others.
     index: an index on several columns, where it was read; None elsewhere.
-    manifests, delete_files: the newest snapshot's; statistics: the age of statistics of columns; None where they are
-    not known. twins: other names of the table, whose metadata may need any of its files.
+    upkeep: what the newest metadata were found to need, by the kind of job, as far as it was read and is known.
+    twins: other names of the table, whose metadata may need any of its files.
     """
 
     version: int
@@ -91,10 +89,8 @@ class TableSignals:
     clustered: ClusteredFiles | None = None
     cells: CellFiles | None = None
     index: IndexSignal | None = None
-    manifests: ManifestFiles | None = None
-    statistics: StatisticsAge | None = None
+    upkeep: Mapping[str, UpkeepFound] = field(default_factory=dict, hash=False)
     twins: tuple[str, ...] = ()
-    delete_files: DeleteFileCount | None = None
 
 
 class DecisionKind(StrEnum):

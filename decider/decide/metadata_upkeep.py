@@ -1,20 +1,16 @@
-"""Upkeep of a table's metadata as actions: manifests and delete files are merged, statistics computed again.
+"""Upkeep of a table's metadata as actions, one for each kind: manifests, statistics of columns, delete files.
 
 How much there is to do is in the newest metadata. These are read when the table is evaluated, ten minutes after a
 commit at the earliest: commits that follow each other closely cost one evaluation.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
-from shared.jobs.payload import COMPUTE_STATISTICS, MERGE_DELETES, REWRITE_MANIFESTS
-from shared.layout.delete_files import DeleteFilesReason, delete_files_need
 from shared.layout.eligibility import DecisionReason
-from shared.layout.manifest_files import ManifestReason, manifests_need
-from shared.layout.statistics_age import StatisticsReason, statistics_need
+from shared.layout.upkeep import UPKEEP, UpkeepKind
 from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
@@ -24,21 +20,33 @@ EVALUATED_AFTER_MS = 600_000
 
 @dataclass(slots=True, eq=False)
 class MetadataUpkeep:
-    """When such work is done; `setting` is from when on the policy wants it, None: never."""
+    """When upkeep of a kind is done."""
 
-    kind: str
-    reasons: type[DecisionReason]
-    setting: Callable[[Policy], object]
-    proposed: Callable[[TableSignals, Policy], TableProposal]
+    of: UpkeepKind
     is_rewrite: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Kind of its jobs."""
+        return self.of.kind
+
+    @property
+    def reasons(self) -> type[DecisionReason]:
+        """Reasons of its decisions."""
+        return type(self.of.due)
 
     def is_on(self, policy: Policy) -> bool:
         """Return whether the owner switched it on."""
-        return self.setting(policy) is not None
+        return self.of.at(policy) is not None
 
     def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:  # noqa: ARG002 - the protocol's
-        """Propose a job where there is as much to do as the policy says."""
-        return self.proposed(signals, policy)
+        """Propose a job where there is as much to do as the policy says; no data file is replaced."""
+        found = signals.upkeep.get(self.kind)
+        need = self.of.need(found, policy)
+        if found is None or need is not self.of.due:
+            return TableProposal(need)
+        read_bytes, benefit = (found.bytes, 1) if self.of.renews_all else (0, found.excess)
+        return TableProposal(need, Prediction(0, 0, read_bytes, Fraction(benefit), 0, 0))
 
     def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:
         """Evaluate some time after new commits; a timer that is set already stays."""
@@ -47,37 +55,5 @@ class MetadataUpkeep:
         return at_ms + EVALUATED_AFTER_MS, TimerChange.EARLIER
 
 
-def _manifests(signals: TableSignals, policy: Policy) -> TableProposal:
-    found = signals.manifests
-    need = manifests_need(found, policy.rewrite_manifests_at)
-    return TableProposal(need, None if found is None or need is not ManifestReason.MANY else _merge_of(found.excess))
-
-
-def _delete_files(signals: TableSignals, policy: Policy) -> TableProposal:
-    found = signals.delete_files
-    need = delete_files_need(found, policy.merge_deletes_at)
-    return TableProposal(need, None if found is None or need is not DeleteFilesReason.MANY else _merge_of(found.excess))
-
-
-def _merge_of(files: int) -> Prediction:
-    """Return the prediction of a merge of so many files: no data file is replaced, so it is charged with no bytes."""
-    return Prediction(0, 0, 0, Fraction(files), 0, 0)
-
-
-def _statistics(signals: TableSignals, policy: Policy) -> TableProposal:
-    age = signals.statistics
-    need = statistics_need(age, policy.compute_statistics_at)
-    if age is None or need is not StatisticsReason.OLD:
-        return TableProposal(need)
-    return TableProposal(need, Prediction(0, 0, age.bytes, Fraction(1), 0, 0))  # It replaces no file, and reads all.
-
-
-REWRITE_MANIFESTS_ACTION = MetadataUpkeep(
-    REWRITE_MANIFESTS, ManifestReason, lambda policy: policy.rewrite_manifests_at, _manifests
-)
-MERGE_DELETES_ACTION = MetadataUpkeep(
-    MERGE_DELETES, DeleteFilesReason, lambda policy: policy.merge_deletes_at, _delete_files
-)
-COMPUTE_STATISTICS_ACTION = MetadataUpkeep(
-    COMPUTE_STATISTICS, StatisticsReason, lambda policy: policy.compute_statistics_at, _statistics
-)
+UPKEEP_ACTIONS = tuple(map(MetadataUpkeep, UPKEEP))
+"""The actions, in the order of evaluation."""

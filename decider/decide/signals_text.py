@@ -2,6 +2,7 @@
 
 from decider.decide.decision import TableSignals
 from shared.index.signal import IndexSignal
+from shared.layout.upkeep import UPKEEP
 
 
 def describe(signals: TableSignals) -> str:
@@ -10,15 +11,9 @@ def describe(signals: TableSignals) -> str:
     text = f"Its store still holds {files(removals.files)} with {size(removals.bytes)} that were removed."
     if signals.checkpoint is not None:
         text += f" The newest checkpoint is of version {signals.checkpoint}."
-    if (manifests := signals.manifests) is not None:
-        text += (
-            f" Its snapshot has {manifests.count} manifests with {size(manifests.bytes)}, of which {manifests.needed} "
-            "would be enough."
-        )
-    if (statistics := signals.statistics) is not None:
-        text += f" Since the newest statistics of columns, {statistics.changed} of {statistics.rows} rows changed."
-    if (deletes := signals.delete_files) is not None:
-        text += f" Its snapshot has {files(deletes.count, 'delete ')}, of which {deletes.excess} are to be merged."
+    for kind in UPKEEP:
+        if (found := signals.upkeep.get(kind.kind)) is not None:
+            text += f" {kind.describe(found)}"
     if clustered is not None:
         text += (
             f" Not clustered: {files(clustered.unclustered_files)} with {size(clustered.unclustered_bytes)}; "

@@ -1,14 +1,12 @@
 """A reader of tables that passes each call to another one, which it has to find first."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from decider.formats.table_format import HistoryEnd, RetainedHistory, TableReader, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from shared.jobs.options import VacuumOptions
-from shared.layout.delete_files import DeleteFileCount
-from shared.layout.manifest_files import ManifestFiles
-from shared.layout.statistics_age import StatisticsAge
+from shared.layout.upkeep import UpkeepFound
 from shared.policy.policy import Policy
 from shared.table import Commit, Position, Snapshot, TableMetadata
 
@@ -61,17 +59,9 @@ class ForwardingReader:
         """Return the version of the newest checkpoint."""
         return await (await self._found()).checkpoint()
 
-    async def manifests(self) -> ManifestFiles | None:
-        """Return the manifests of the newest snapshot."""
-        return await (await self._found()).manifests()
-
-    async def statistics_age(self) -> StatisticsAge | None:
-        """Return how old statistics of columns are."""
-        return await (await self._found()).statistics_age()
-
-    async def delete_files(self) -> DeleteFileCount | None:
-        """Return the delete files of the newest snapshot."""
-        return await (await self._found()).delete_files()
+    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:
+        """Return what the newest metadata need."""
+        return await (await self._found()).upkeep(kinds)
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return version and number of files of the newest checkpoint."""

@@ -4,7 +4,7 @@ A format is a folder beside this file plus one line in `registry`; nothing else 
 `tests/contract/formats` states this contract as tests, and every format passes it.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,9 +14,7 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.jobs.options import VacuumOptions
-from shared.layout.delete_files import DeleteFileCount
-from shared.layout.manifest_files import ManifestFiles
-from shared.layout.statistics_age import StatisticsAge
+from shared.layout.upkeep import UpkeepFound
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.refusals import Refusal
@@ -142,22 +140,11 @@ class TableReader(Protocol):
         It costs one request, so an old answer is possible where a writer does not announce its checkpoints.
         """
 
-    async def manifests(self) -> ManifestFiles | None:
-        """Return the manifests of the newest snapshot, None where there is none, or they cannot be rewritten.
+    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:
+        """Return what the newest metadata need, by the kinds of jobs that are asked for and are kinds of upkeep.
 
-        It costs two requests, for the metadata and for the list of manifests.
-        """
-
-    async def statistics_age(self) -> StatisticsAge | None:
-        """Return how old statistics of columns are, None where that is not known, or there is no place for them.
-
-        It costs one request, for the metadata.
-        """
-
-    async def delete_files(self) -> DeleteFileCount | None:
-        """Return the delete files of the newest snapshot, None where there is none, or the format has none.
-
-        It costs a request for each manifest of delete files, beside those for the metadata and for the list.
+        A kind is absent where there is no snapshot, where it is not known, or where the format has no such thing.
+        Manifests cost a request beside that for the metadata, and delete files one more for each manifest of them.
         """
 
     async def checkpointed_files(self) -> tuple[int, int] | None:

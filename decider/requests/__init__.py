@@ -1,1 +1,1 @@
-"""Requests about whole tables: one module per action, found by being here."""
+"""Requests about whole tables, found by being here; `shared/layout/upkeep.py` describes upkeep of metadata."""

@@ -8,15 +8,8 @@ from dataclasses import replace
 
 from shared.errors import InvalidInput
 from shared.formats.support import FormatSupport
-from shared.jobs.payload import (
-    CHECKPOINT,
-    COMPUTE_STATISTICS,
-    DEDUPLICATE,
-    EXPIRE,
-    MERGE_DELETES,
-    REWRITE_MANIFESTS,
-    VACUUM,
-)
+from shared.jobs.payload import CHECKPOINT, DEDUPLICATE, EXPIRE, VACUUM
+from shared.layout.upkeep import UPKEEP
 from shared.policy.policy import ClusteringOrder, Policy
 
 
@@ -95,9 +88,7 @@ def _half_keys(policy: Policy) -> Iterator[str]:
 
 def _ignored_jobs(policy: Policy, support: FormatSupport) -> Iterator[str]:
     named = {
-        REWRITE_MANIFESTS: ("rewrite-manifests-at", policy.rewrite_manifests_at is not None),
-        MERGE_DELETES: ("merge-deletes-at", policy.merge_deletes_at is not None),
-        COMPUTE_STATISTICS: ("compute-statistics-at", policy.compute_statistics_at is not None),
+        **{one.kind: (one.property_name, one.at(policy) is not None) for one in UPKEEP},
         VACUUM: ("vacuum", policy.vacuum),
         CHECKPOINT: ("checkpoint-every", policy.checkpoint_every is not None),
         DEDUPLICATE: ("primary-key", policy.has_key),

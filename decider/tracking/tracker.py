@@ -23,7 +23,7 @@ from decider.tracking.table_context import FollowedTable, TableContext
 from decider.tracking.table_tracking import TableTracking, TrackingParts, TrackResult
 from shared.errors import RetryableError
 from shared.formats.registry import support_of
-from shared.jobs.payload import COMPUTE_STATISTICS, MERGE_DELETES, REWRITE_MANIFESTS, VACUUM
+from shared.jobs.payload import VACUUM
 from shared.queue.limits import LEDGER_KEPT
 from shared.table import Snapshot, TableId, TableMetadata, TableRef
 
@@ -100,12 +100,9 @@ class TableTracker:
     async def signals(self, table: TableRef, cursor: TableState, kinds: Collection[str]) -> TableSignals:
         """Return what decisions of these kinds about a whole table rest on, with its newest checkpoint and index."""
         reader = self._logs.at(table.location)
-        manifests = await reader.manifests() if REWRITE_MANIFESTS in kinds else None
-        statistics = await reader.statistics_age() if COMPUTE_STATISTICS in kinds else None
+        upkeep = await reader.upkeep(kinds)
         twins = await self.twins(table, cursor.metadata) if VACUUM in kinds else ()
-        deletes = await reader.delete_files() if MERGE_DELETES in kinds else None
-        found = replace(cursor.signals, manifests=manifests, statistics=statistics, delete_files=deletes, twins=twins)
-        signals = replace(found, checkpoint=await reader.checkpoint())
+        signals = replace(cursor.signals, upkeep=upkeep, twins=twins, checkpoint=await reader.checkpoint())
         policy = self.effective(table, cursor).policy
         if not policy.traits.is_indexed:
             return signals

@@ -7,17 +7,13 @@ from shared.formats.delta_vacuum_plan import own_retention_s
 from shared.formats.iceberg import names, support
 from shared.formats.qbeast.status import index_status
 from shared.formats.support import FormatSupport
-from shared.jobs.payload import COMPUTE_STATISTICS, MERGE_DELETES, REWRITE_MANIFESTS
+from shared.layout.upkeep import UPKEEP
 
 SUPPORT: Mapping[str, FormatSupport] = {
     delta.FORMAT: FormatSupport(
         "Delta",
         sql_paths=delta.FORMAT,
-        lacks={
-            REWRITE_MANIFESTS: "manifests",
-            MERGE_DELETES: "delete files",
-            COMPUTE_STATISTICS: "place for statistics of columns",
-        },
+        lacks={one.kind: one.lacking for one in UPKEEP},
         own_retention_s=own_retention_s,
         index_status=index_status,
     ),

@@ -36,15 +36,6 @@ CLUSTER = "cluster"
 INDEX = "index"
 """The kind of job that merges blocks of a table's index on several columns."""
 
-REWRITE_MANIFESTS = "rewrite_manifests"
-"""The kind of job that merges the manifests in which an Iceberg table's metadata list its files."""
-
-COMPUTE_STATISTICS = "compute_statistics"
-"""The kind of job that computes statistics of an Iceberg table's columns, which planners of queries use."""
-
-MERGE_DELETES = "merge_deletes"
-"""The kind of job that merges the delete files of an Iceberg table, without rewriting data."""
-
 SET_PROPERTIES = "set_properties"
 """The kind of job that sets properties of a table by one ALTER TABLE; only a person requests it."""
 

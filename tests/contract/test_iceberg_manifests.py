@@ -8,7 +8,7 @@ import pytest
 
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import Conflict, Unsupported
-from shared.jobs.payload import REWRITE_MANIFESTS
+from shared.layout.upkeep import REWRITE_MANIFESTS
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.contract.test_iceberg_rewrite import KINDS, MERGE_ON_READ
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 
 def job_on(ice: "IcebergLab", table: str, control: Control | None = None) -> TableJobOutcome:
-    job = TableJob(REWRITE_MANIFESTS, ice.location(table), Policy(), CommitOrigin("job-1", 7))
+    job = TableJob(REWRITE_MANIFESTS.kind, ice.location(table), Policy(), CommitOrigin("job-1", 7))
     return ice.engine.run_table_job(job, control or Control())
 
 
@@ -49,8 +49,7 @@ def test_rows_snapshots_tags_and_branches_read_the_same_afterwards(ice: "Iceberg
     files = sorted(row[0] for row in ice.sql(f"SELECT file_path FROM {table}.files").collect())
     counted, reader = manifests(ice, table), ice.reader(table)
     at = asyncio.run(reader.snapshot())
-    found = asyncio.run(reader.manifests())
-    assert found is not None
+    found = asyncio.run(reader.upkeep([REWRITE_MANIFESTS.kind]))[REWRITE_MANIFESTS.kind]
     assert (found.count, found.excess > 0) == (counted, True)
 
     done = job_on(ice, table)
@@ -71,11 +70,10 @@ def test_rows_snapshots_tags_and_branches_read_the_same_afterwards(ice: "Iceberg
         assert (commit.added, commit.removed, commit.added_deletes, commit.data_change) == ((), (), (), False)
         assert commit.origin == CommitOrigin("job-1", 7)
         (event,) = (await _history(ice, table)).events
-        assert (event.mark.mode, event.inputs.num_files, event.outputs.num_files) == (REWRITE_MANIFESTS, 0, 0)
+        assert (event.mark.mode, event.inputs.num_files, event.outputs.num_files) == (REWRITE_MANIFESTS.kind, 0, 0)
 
     asyncio.run(follow())
-    found = asyncio.run(reader.manifests())
-    assert found is not None
+    found = asyncio.run(reader.upkeep([REWRITE_MANIFESTS.kind]))[REWRITE_MANIFESTS.kind]
     assert (found.count, found.excess) == (manifests(ice, table), 0)
     again = job_on(ice, table)
     assert (again.commits, again.figures) == ((), {"replaced": 0, "written": 0})
@@ -93,7 +91,7 @@ def test_rows_of_format_version_3_would_get_new_ids_so_such_a_table_is_left_alon
     with pytest.raises(Unsupported, match="new ids"):
         job_on(ice, table)
     assert (ice.lineage(table), manifests(ice, table)) == (lineage, counted)
-    assert asyncio.run(ice.reader(table).manifests()) is None
+    assert asyncio.run(ice.reader(table).upkeep([REWRITE_MANIFESTS.kind])) == {}
     raw = ice.engine._tables.load(ice.location(table))
     JavaManifests(ice.engine._scala, raw, ice.session).rewrite_manifests(0, {})
     assert ice.lineage(table) != lineage

@@ -20,7 +20,7 @@ from actor.proofread.proofreader import Proofreader
 from shared.errors import Conflict, Corrupt, RefusedFiles
 from shared.formats.iceberg import delete_merges
 from shared.formats.iceberg.names import COMMIT_KEY
-from shared.jobs.payload import MERGE_DELETES
+from shared.layout.upkeep import MERGE_DELETES
 from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy, Proofread
@@ -54,7 +54,7 @@ def merge(ice: IcebergJvm, table: Any, *meanwhile: Callable[[], object]) -> Tabl
         next(others, lambda: None)()
 
     control.before_change = change
-    job = TableJob(MERGE_DELETES, str(table.location()), Policy(), CommitOrigin("job", 7))
+    job = TableJob(MERGE_DELETES.kind, str(table.location()), Policy(), CommitOrigin("job", 7))
     prove = partial(PROOFS.check_deletes, mode=Proofread.STRICT, tag="job")
     within = Boundary((ice.folder.as_uri(),), allows_external_files=True).for_literal_paths()
     return MergeDeletesJob(loaded, JavaDeletes(classes, loaded), job, control, lambda _head: None, within, prove).run()

@@ -7,7 +7,7 @@ import pytest
 from actor.formats.iceberg.inputs import LiveInput
 from actor.formats.iceberg.java_deletes import JavaDeletes
 from actor.ports import TableJob, TableJobOutcome
-from shared.jobs.payload import MERGE_DELETES
+from shared.layout.upkeep import MERGE_DELETES
 from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin, DeleteKind
 from tests.contract.test_iceberg_copy import read_by_others
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long("iceberg")]
 
 def merge(ice: "IcebergLab", table: str, control: Control | None = None) -> TableJobOutcome:
     policy = Policy(proofread=Proofread.STRICT)
-    job = TableJob(MERGE_DELETES, ice.location(table), policy, CommitOrigin("job-1", 7))
+    job = TableJob(MERGE_DELETES.kind, ice.location(table), policy, CommitOrigin("job-1", 7))
     return ice.engine.run_table_job(job, control or Control())
 
 

@@ -7,8 +7,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from actor.ports import GroupStatus, TableJob, TableJobOutcome
-from shared.jobs.payload import COMPUTE_STATISTICS, REWRITE_MANIFESTS
-from shared.layout.statistics_age import StatisticsAge
+from shared.layout.upkeep import COMPUTE_STATISTICS, REWRITE_MANIFESTS
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.iceberg_stress.readers import _DuckDb
@@ -28,7 +27,7 @@ def run(ice: "IcebergLab", table: str, kind: str) -> TableJobOutcome:
 
 
 def computed(ice: "IcebergLab", table: str) -> TableJobOutcome:
-    return run(ice, table, COMPUTE_STATISTICS)
+    return run(ice, table, COMPUTE_STATISTICS.kind)
 
 
 def planned(ice: "IcebergLab", table: str) -> dict[str, int]:
@@ -95,11 +94,10 @@ def test_statistics_of_changed_data_are_not_kept_and_their_age_is_counted(ice: "
     computed(ice, table)
     ice.append(table, 9, 5)
     assert planned(ice, table) == {}
-    age = asyncio.run(ice.reader(table).statistics_age())
-    assert isinstance(age, StatisticsAge)
-    assert (age.changed, age.rows) == (5, 25)
+    found = asyncio.run(ice.reader(table).upkeep([COMPUTE_STATISTICS.kind]))[COMPUTE_STATISTICS.kind]
+    assert (found.excess, found.count) == (5, 25)
     assert computed(ice, table).figures["columns"] == len(COLUMNS)
-    assert run(ice, table, REWRITE_MANIFESTS).commits
+    assert run(ice, table, REWRITE_MANIFESTS.kind).commits
     assert planned(ice, table)["id"] == 25, "no row has changed"
     ice.append(table, 10, 5)
     assert ice.rewrite_all(table).status is GroupStatus.COMMITTED

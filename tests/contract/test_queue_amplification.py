@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from shared.layout.partition_stats import PartitionStats
+from shared.layout.upkeep import UPKEEP
 from shared.policy.budgets import AMPLIFICATION_DAYS, encode_budgets
 from shared.prices import Usage
 from shared.queue import admin_commands, keys, queries
@@ -240,7 +241,7 @@ def test_a_request_for_any_time_is_not_held_by_amplification_and_is_counted(benc
 def test_kinds_that_rewrite_no_data_are_not_held_and_not_counted(bench: Bench) -> None:
     added(bench)
     limit(bench)
-    kinds = ("vacuum", "checkpoint", "rewrite_manifests", "merge_deletes", "compute_statistics", "set_properties")
+    kinds = ("vacuum", "checkpoint", "set_properties", *(one.kind for one in UPKEEP))
     for kind in (*kinds, "sort", "cluster", "deduplicate", "expire"):
         bench.enqueue(job(kind=kind))
     claims = bench.claim(slots=9)

@@ -83,6 +83,7 @@ SHOWN_ELSEWHERE = {
     "optimize /data/lake/events --target-file-size 64KiB": "tests/integration/test_adhoc.py",
     "queue show --group etl": "tests/integration/test_groups.py",
     "compute-statistics sales.orders": "tests/integration/test_iceberg_tables.py",
+    "compute-statistics sales.orders --dry-run": "tests/integration/test_iceberg_tables.py",
     "rewrite-manifests sales.orders": "tests/integration/test_iceberg_tables.py",
     "rewrite-manifests sales.orders --dry-run": "tests/integration/test_iceberg_tables.py",
     "tables add s3://lake/sales/orders --name sales.orders": "tests/integration/test_iceberg_on_s3.py",

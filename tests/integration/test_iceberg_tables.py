@@ -447,7 +447,7 @@ def test_many_delete_files_are_counted_merged_when_due_and_never_on_delta_tables
         delete()
     assert "merge_deletes" not in kinds(redis_url), "two of three are superfluous"
     shown = decider.post("/v1/tables/merged/actions/merge-deletes", {"dry_run": True}).json()
-    assert (shown["delete_files"], shown["superfluous"], shown["due"]) == (3, 2, False)
+    assert (shown["count"], shown["excess"], shown["due"]) == (3, 2, False)
     assert shown["reason"] == "few_delete_files"
     delete()
     assert "merge_deletes" in kinds(redis_url)
@@ -583,8 +583,8 @@ def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables
     decider.sweep()
     shown = decider.post("/v1/tables/orders/actions/rewrite-manifests", {"dry_run": True}).json()
     sizes = [one.manifest_length for one in lake.table.refresh().current_snapshot().manifests(lake.table.io)]  # type: ignore[union-attr]
-    assert (shown["manifests"], shown["bytes"], shown["needed"]) == (len(sizes), sum(sizes), 1) == (5, sum(sizes), 1)
-    assert (shown["due"], shown["reason"], shown["mean_bytes"]) == (True, "many_manifests", sum(sizes) // 5)
+    assert (shown["count"], shown["bytes"], shown["excess"]) == (len(sizes), sum(sizes), 4) == (5, sum(sizes), 4)
+    assert (shown["due"], shown["reason"]) == (True, "many_manifests")
     assert "rewrite_manifests" not in kinds(redis_url)
     decider.run(decider.task("timers").run_once())
     assert "rewrite_manifests" in kinds(redis_url)
@@ -592,7 +592,7 @@ def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables
     reasons = [one["reason"] for one in decisions if one["action"] == "rewrite_manifests"]
     assert reasons == ["many_manifests", "few_manifests"]
     (made, _) = (one for one in decisions if one["action"] == "rewrite_manifests")
-    assert "5 manifests" in made["message"]
+    assert "Manifests of its snapshot: 5 " in made["message"]
     requested = decider.post("/v1/tables/orders/actions/rewrite-manifests", {}).json()
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("rewrite_manifests", "merged")]
     called = CliRunner().invoke(app, ["--url", decider.url, "rewrite-manifests", "orders", "--dry-run"])
@@ -623,6 +623,8 @@ def test_statistics_of_columns_are_due_where_rows_changed_and_never_on_delta_tab
     assert (made["reason"], "rows changed" in made["message"]) == ("statistics_old", True)
     requested = decider.post("/v1/tables/orders/actions/compute-statistics", {}).json()
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("compute_statistics", "merged")]
+    shown = decider.post("/v1/tables/orders/actions/compute-statistics", {"dry_run": True}).json()
+    assert (shown["due"], shown["excess"] == shown["count"] > 0) == (True, True), "there are no statistics yet"
     called = CliRunner().invoke(app, ["--url", decider.url, "compute-statistics", "orders"])
     assert called.exit_code == 0
     write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))

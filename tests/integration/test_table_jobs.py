@@ -273,7 +273,7 @@ FILES = 200
 
 
 def start(table: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "tests.support.vacuum_process", str(table)], cwd=ROOT)
+    return subprocess.Popen([sys.executable, "-m", "tests.support.local_vacuum", str(table)], cwd=ROOT)
 
 
 def test_a_vacuum_killed_twice_is_finished_by_the_third_run(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ from actor.rewrite.late_rows import Comparisons
 from shared.errors import Conflict, RefusedFiles, RetryableError
 from shared.formats.delta_references import vector_path
 from shared.formats.iceberg import delete_merges
-from shared.jobs.payload import MERGE_DELETES
 from shared.layout.commit_metadata import CommitMetadata
+from shared.layout.upkeep import MERGE_DELETES
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin, DeleteKind, PartitionColumn
@@ -174,7 +174,7 @@ class OnIceberg:
         """Merge the delete files as a job does, beside others; None: they were first, all stay, or nothing is known."""
         table, others = self.table, iter(at_attempts)
         table.others = lambda: next(others, lambda: None)()
-        job = TableJob(MERGE_DELETES, "t", Policy(), CommitOrigin("job", 7))
+        job = TableJob(MERGE_DELETES.kind, "t", Policy(), CommitOrigin("job", 7))
         proof = Proof(Reading.ROWS, 0)
         try:
             return MergeDeletesJob(

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
 from actor.ports import RewriteOutcome, RewriteRequest, TableJob
 from actor.proofread.proofreader import Proofreader
-from shared.jobs.payload import MERGE_DELETES
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup
+from shared.layout.upkeep import MERGE_DELETES
 from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin, DataFile, PartitionKey
 from tests.iceberg_stress.readers import EQUALITY_UNKNOWN, _DuckDb
@@ -216,7 +216,10 @@ class OnIceberg:
     def merge_deletes(self) -> None:
         """As a job of ours does, beside or between the rewrites."""
         job = TableJob(
-            MERGE_DELETES, self._lab.location(self._name), Policy(proofread=Proofread.STRICT), CommitOrigin("merge", 1)
+            MERGE_DELETES.kind,
+            self._lab.location(self._name),
+            Policy(proofread=Proofread.STRICT),
+            CommitOrigin("merge", 1),
         )
         with row_ids_kept(self.model, self._lineage):
             self._engines.of["copied"].run_table_job(job, Control())

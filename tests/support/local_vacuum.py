@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -163,3 +164,8 @@ def run_locally(
     """Run a vacuum without a JVM."""
     job = TableJob(VACUUM, table.path.as_uri(), policy, CommitOrigin("job", 7), options=options.encode())
     return Vacuum(table, job, control or Control(), limits).run()
+
+
+if __name__ == "__main__":
+    # A process that a test may kill; slow, so that there is time for it.
+    run_locally(LocalTable(Path(sys.argv[1])), limits=VacuumLimits(batch=5, files_per_s=50.0))

@@ -1,7 +1,7 @@
 """What tests of following need without Delta: a log in memory, files and commits, and a count of live files."""
 
 import hashlib
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +9,9 @@ from decider.formats.table_format import Deletion, HistoryEnd, RetainedHistory, 
 from decider.state.file_columns import LiveFiles
 from shared.formats import delta
 from shared.jobs.options import VacuumOptions
-from shared.layout.delete_files import DeleteFileCount
-from shared.layout.manifest_files import ManifestFiles
 from shared.layout.partition_stats import PartitionStats
-from shared.layout.statistics_age import StatisticsAge
 from shared.layout.stats_sum import PartitionSums
+from shared.layout.upkeep import UpkeepFound
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, Policy
 from shared.refusals import Refusal
@@ -119,14 +117,8 @@ class MemoryLog:
     async def checkpoint(self) -> int | None:
         return self.checkpointed
 
-    async def manifests(self) -> ManifestFiles | None:
-        return None
-
-    async def statistics_age(self) -> StatisticsAge | None:
-        return None
-
-    async def delete_files(self) -> DeleteFileCount | None:
-        return None
+    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:
+        return {}
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         version = (len(self.commits) - 1) // CHECKPOINT_EVERY * CHECKPOINT_EVERY

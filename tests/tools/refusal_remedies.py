@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from decider.api.sns_confirmation import ConfirmationResult
 from decider.decide.checkpoint import CheckpointReason
-from decider.decide.deduplicate import DeduplicateReason
-from decider.decide.expire import ExpiryReason
 from decider.decide.index import IndexReason
+from decider.decide.row_removal import DeduplicateReason, ExpiryReason
 from decider.decide.set_properties import PropertiesReason
 from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
@@ -15,11 +14,9 @@ from decider.optimize.property_trigger import TriggerOutcome
 from decider.tracking.refresh import REMEDIES, UNREADABLE
 from shared.errors import Corrupt, NoTable
 from shared.layout.clustered_files import ClusterReason
-from shared.layout.delete_files import DeleteFilesReason
 from shared.layout.eligibility import DecisionReason, Reason
-from shared.layout.manifest_files import ManifestReason
 from shared.layout.sort_planner import SortReason
-from shared.layout.statistics_age import StatisticsReason
+from shared.layout.upkeep import UPKEEP
 
 RULE = "shared/formats/delta.py"
 LOG = "decider/formats/delta/metadata.py"
@@ -176,13 +173,9 @@ REASONS: Mapping[DecisionReason, str] = {
     IndexReason.NOT_INDEXED: "Unset `lakewright.index`",
     CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
     CheckpointReason.NOT_KNOWN: "Nothing; the next timer reads it again",
-    DeleteFilesReason.FEW: "Nothing; lower `lakewright.merge-deletes-at` to merge earlier",
-    DeleteFilesReason.NOT_KNOWN: "Nothing; unset `lakewright.merge-deletes-at` on Delta tables",
-    ManifestReason.FEW: "Nothing; lower `lakewright.rewrite-manifests-at` to rewrite earlier",
     PropertiesReason.ONLY_ON_REQUEST: "Nothing; apply the advice with `lakewright advice apply`",
-    ManifestReason.MANIFESTS_NOT_KNOWN: "Nothing; unset `lakewright.rewrite-manifests-at` on Delta tables",
-    StatisticsReason.NEW: "Nothing; lower `lakewright.compute-statistics-at` to compute them earlier",
-    StatisticsReason.NOT_KNOWN: "Nothing; unset `lakewright.compute-statistics-at` on Delta tables",
+    **{one.not_due: f"Nothing; lower `lakewright.{one.property_name}` for earlier runs" for one in UPKEEP},
+    **{one.not_known: f"Nothing; unset `lakewright.{one.property_name}` on Delta tables" for one in UPKEEP},
 }
 """What to do about each reason that leaves a partition, or a table as a whole, as it is."""
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from decider.api.sns_confirmation import ConfirmationResult
 from decider.decide.actions import ACTIONS
 from decider.decide.checkpoint import CheckpointReason
-from decider.decide.deduplicate import DeduplicateReason
-from decider.decide.expire import ExpiryReason
 from decider.decide.index import IndexReason
+from decider.decide.row_removal import DeduplicateReason, ExpiryReason
 from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
 from decider.formats.delta.metadata import LEAVE_TO_THE_CATALOG, REFUSED_FEATURES, UPDATE
@@ -39,11 +38,9 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.names import LAST_REVISION, LEGACY_CUBE_TAG
 from shared.formats.qbeast.status import refusal as index_refusal
 from shared.layout.clustered_files import ClusterReason
-from shared.layout.delete_files import DeleteFilesReason
 from shared.layout.eligibility import DecisionReason, Reason
-from shared.layout.manifest_files import ManifestReason
 from shared.layout.sort_planner import SortReason
-from shared.layout.statistics_age import StatisticsReason
+from shared.layout.upkeep import UPKEEP
 from shared.partitions import WHOLE_TABLE
 from shared.refusals import Refusal, RefusalCode, RefusalReason
 from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
@@ -113,9 +110,7 @@ STARTS_WORK = frozenset(
         ClusterReason.MANY_NEW,
         IndexReason.ELIGIBLE,
         IndexReason.NEW_FILES,
-        ManifestReason.MANY,
-        StatisticsReason.OLD,
-        DeleteFilesReason.MANY,
+        *(one.due for one in UPKEEP),
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""

@@ -21,7 +21,7 @@ RECORDS = {
     "actor/ports.py": {"GroupOutcome"},
     "actor/report.py": {"RunReport"},
     "decider/api/metrics.py": {"MetricsSnapshot"},
-    "decider/decide/decision.py": {"Decision", "TableSignals"},
+    "decider/decide/decision.py": {"Decision"},
     "decider/decide/ledger.py": {"LedgerRecord"},
     "decider/store/fleet_history.py": {"FleetSample"},
     "decider/store/queue/actor_registry.py": {"ActorRecord"},

@@ -53,9 +53,10 @@ from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.formats.iceberg.refusal import refusal
 from shared.formats.iceberg.support import JOB_KINDS
-from shared.jobs.payload import COMPUTE_STATISTICS, EXPIRE, MERGE_DELETES, REWRITE_MANIFESTS, SET_PROPERTIES
+from shared.jobs.payload import EXPIRE, SET_PROPERTIES
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
+from shared.layout.upkeep import COMPUTE_STATISTICS, MERGE_DELETES, REWRITE_MANIFESTS
 from shared.paths.boundary import Boundary
 from shared.paths.locations import canonical_location
 from shared.policy.policy import Proofread
@@ -175,11 +176,11 @@ class IcebergEngine(JvmEngine):
         self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
     ) -> TableJobOutcome:
         table = opened.table
-        if job.kind == REWRITE_MANIFESTS:
+        if job.kind == REWRITE_MANIFESTS.kind:
             return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
-        if job.kind == MERGE_DELETES:
+        if job.kind == MERGE_DELETES.kind:
             return self._merge_deletes(table, job, control, check)
-        if job.kind == COMPUTE_STATISTICS:
+        if job.kind == COMPUTE_STATISTICS.kind:
             return StatisticsJob(JavaStatistics(self._scala, table, opened.session), job, control, check).run()
         if job.kind == SET_PROPERTIES:
             return IcebergPropertiesJob(table, job, control, check).run()

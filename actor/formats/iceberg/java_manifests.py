@@ -6,9 +6,9 @@ from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
-from shared.formats.iceberg.manifests import TARGET_PROPERTY, target_bytes
+from shared.formats.iceberg.manifests import TARGET_PROPERTY, count_groups, target_bytes
 from shared.formats.iceberg.metadata import TableHead
-from shared.layout.manifest_files import ManifestFiles
+from shared.layout.upkeep import UpkeepFound
 
 
 class JavaManifests:
@@ -24,7 +24,7 @@ class JavaManifests:
         """Read the newest metadata, and return them."""
         return self._table.refresh()
 
-    def manifests(self) -> Mapping[int, ManifestFiles]:
+    def manifests(self) -> Mapping[int, UpkeepFound]:
         """Return the manifests of the newest snapshot by their partition specs."""
         raw = self._table.raw
         target = target_bytes(str(raw.properties().getOrDefault(TARGET_PROPERTY, "")))
@@ -32,7 +32,7 @@ class JavaManifests:
         for one in raw.currentSnapshot().allManifests(raw.io()):
             of_spec = sizes.setdefault(int(one.partitionSpecId()), {})
             of_spec.setdefault(str(one.content()), []).append(int(one.length()))
-        return {spec: ManifestFiles.of(groups.values(), target) for spec, groups in sizes.items()}
+        return {spec: count_groups(groups.values(), target) for spec, groups in sizes.items()}
 
     def rewrite_manifests(self, spec: int, summary: Mapping[str, str]) -> tuple[int, int]:
         """Rewrite the manifests of a spec in one snapshot; returns how many were replaced and written."""

@@ -19,7 +19,7 @@ from shared.formats.iceberg.manifests import keeps_rows
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.formats.iceberg.positions import newest_position
-from shared.layout.manifest_files import ManifestFiles
+from shared.layout.upkeep import UpkeepFound
 
 NOTHING = "the manifests are as few as their bytes need"
 
@@ -32,7 +32,7 @@ class ManifestTable(Protocol):
     def refresh(self) -> TableHead:
         """Read the newest metadata, and return them."""
 
-    def manifests(self) -> Mapping[int, ManifestFiles]:
+    def manifests(self) -> Mapping[int, UpkeepFound]:
         """Return the manifests of the newest snapshot by their partition specs."""
 
     def rewrite_manifests(self, spec: int, summary: Mapping[str, str]) -> tuple[int, int]:

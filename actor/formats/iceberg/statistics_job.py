@@ -10,7 +10,7 @@ from typing import Protocol
 
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from shared.formats.iceberg.column_statistics import statistics_age
+from shared.formats.iceberg.column_statistics import changed_rows
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.positions import newest_position
 
@@ -46,8 +46,8 @@ class StatisticsJob:
         head = self.table.refresh()
         self.check(head)
         version, snapshot = newest_position(head).version, head.current
-        age = statistics_age(head)
-        is_new = snapshot is None or (age is not None and not age.share)
+        changed = changed_rows(head)
+        is_new = snapshot is None or (changed is not None and not changed.share)
         reason = reason_not_wanted(self.job, head.metadata) or (NOTHING if is_new else "")
         if reason or snapshot is None:
             return TableJobOutcome(version, head.metadata, reason=reason)

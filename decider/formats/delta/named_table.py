@@ -22,8 +22,6 @@ from decider.formats.table_format import (
 from decider.storage.object_reads import ObjectReader, ReadKind
 from shared.errors import NoTable, OtherTable, Unsupported
 from shared.formats import delta
-from shared.layout.delete_files import DeleteFileCount
-from shared.layout.manifest_files import ManifestFiles
 from shared.paths.locations import catalog_name, is_under
 from shared.refusals import Refusal
 from shared.table import Commit, Position, TableMetadata, TableProtocol
@@ -147,14 +145,6 @@ class NamedDeltaTable(ForwardingReader):
             raise OtherTable(f"{self.location}: version {after.version} is of another table", field="location")
         async for commit in reader.changes(after, metadata, until=until):
             yield commit
-
-    async def manifests(self) -> ManifestFiles | None:
-        """Return None: the log lists the files."""
-        return None
-
-    async def delete_files(self) -> DeleteFileCount | None:
-        """Return None: deletion vectors belong to entries of the log."""
-        return None
 
     def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
         """Refuse tables with features that a rewrite is not known to preserve."""

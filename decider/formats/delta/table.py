@@ -1,6 +1,6 @@
 """A Delta table for the decider: a position is a commit's version and the digest of its file."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 
 from decider.formats.delta.log import COMMITS_AHEAD, DeltaLog
 from decider.formats.delta.storage import DeltaStorage
@@ -10,6 +10,7 @@ from decider.storage.object_reads import ObjectReader
 from shared.errors import InvalidInput
 from shared.formats import delta
 from shared.jobs.options import VacuumOptions
+from shared.layout.upkeep import UpkeepFound
 from shared.policy.policy import Policy
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableMetadata, TableProtocol
@@ -94,17 +95,9 @@ class DeltaTable:
         found = await self._log.last_checkpoint()
         return -1 if found is None else found
 
-    async def manifests(self) -> None:
-        """Return None: the log lists the files."""
-        return
-
-    async def statistics_age(self) -> None:
-        """Return None: the log has no place for statistics of columns."""
-        return
-
-    async def delete_files(self) -> None:
-        """Return None: deletion vectors belong to entries of the log."""
-        return
+    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:  # noqa: ARG002 - the protocol's
+        """Return nothing: the log lists the files and their deletion vectors, and has no statistics of columns."""
+        return {}
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return version and number of `add` actions that `_last_checkpoint` names."""

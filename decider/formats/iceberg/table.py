@@ -1,6 +1,6 @@
 """Iceberg as a table format: a commit is a snapshot of main, and what changed without one comes with the newest."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +9,7 @@ from decider.formats.iceberg.commits import FileHistory, delete_file, snapshot_c
 from decider.formats.iceberg.entries import EntryReader
 from decider.formats.iceberg.rewrites import IcebergRewrites
 from decider.formats.iceberg.source import CatalogSource, FolderSource, MetadataSource, is_table_folder
+from decider.formats.iceberg.upkeep import READERS, upkeep
 from decider.formats.iceberg.vacuums import IcebergVacuums, removals, vacuum_mark
 from decider.formats.table_format import (
     HistoryEnd,
@@ -21,19 +22,14 @@ from decider.formats.table_format import (
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.errors import InvalidInput, NoTable, Unsupported
-from shared.formats.iceberg.column_statistics import statistics_age
-from shared.formats.iceberg.delete_merges import LiveDelete, superfluous
 from shared.formats.iceberg.deletes import DeleteIndex
 from shared.formats.iceberg.head_cache import HeadCache
-from shared.formats.iceberg.manifests import keeps_rows, manifest_files
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
 from shared.formats.iceberg.refusal import refusal
 from shared.jobs.options import VacuumOptions
-from shared.layout.delete_files import DeleteFileCount
-from shared.layout.manifest_files import ManifestFiles
-from shared.layout.statistics_age import StatisticsAge
+from shared.layout.upkeep import UpkeepFound
 from shared.paths.boundary import Boundary
 from shared.paths.locations import catalog_name
 from shared.policy.policy import Policy
@@ -153,30 +149,11 @@ class IcebergTable:
         """Return None: metadata files are whole, so there are no checkpoints."""
         return None
 
-    async def manifests(self) -> ManifestFiles | None:
-        """Count the manifests of the newest snapshot by its list; None where they cannot be rewritten."""
-        head = await self._source.head()
-        if head.current is None or not keeps_rows(head.protocol.min_writer):
-            return None
-        found = await self._reader.manifests(head.snapshots[head.current])
-        return manifest_files(found, head.metadata.configuration)
-
-    async def statistics_age(self) -> StatisticsAge | None:
-        """Count the rows that changed since by the summaries of snapshots."""
-        return statistics_age(await self._source.head())
-
-    async def delete_files(self) -> DeleteFileCount | None:
-        """Count the delete files of the newest snapshot by the manifests that have some."""
-        head = await self._source.head()
-        if head.current is None:
-            return None
-        found = await self._reader.live(head, head.snapshots[head.current], only_deletes=True)
-        deletes = (
-            LiveDelete(one.delete_id, one.kind, one.referenced, one.partition, one.rows)
-            for one in found
-            if one.kind is not None
-        )
-        return superfluous(deletes, head.protocol.min_writer).files
+    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:
+        """Return what the newest metadata need; nothing is read for other kinds."""
+        if not any(kind in READERS for kind in kinds):
+            return {}
+        return await upkeep(self._reader, await self._source.head(), kinds)
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return None: each snapshot has its totals."""

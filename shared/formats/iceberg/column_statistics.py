@@ -6,7 +6,7 @@ Each belongs to one snapshot, and Spark uses it for no other. It holds for later
 from collections.abc import Collection
 
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
-from shared.layout.statistics_age import StatisticsAge
+from shared.layout.upkeep import UpkeepFound
 from shared.whole_numbers import whole_number
 
 _CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes")
@@ -23,8 +23,11 @@ def source_of_statistics(head: TableHead, known: Collection[int]) -> int | None:
     return None
 
 
-def statistics_age(head: TableHead) -> StatisticsAge | None:
-    """Return how old statistics of columns are by the summaries of snapshots; None where these do not say."""
+def changed_rows(head: TableHead) -> UpkeepFound | None:
+    """Return all rows, and those that were added or deleted since the newest statistics; None where no summary says.
+
+    Where there are no statistics, all rows were added.
+    """
     if head.current is None:
         return None
     newest = head.snapshots[head.current].summary
@@ -34,10 +37,10 @@ def statistics_age(head: TableHead) -> StatisticsAge | None:
     known, changed = {one.snapshot for one in head.records.statistics if one.is_of_columns}, 0
     for one in head.chain():
         if one.id in known:
-            return StatisticsAge(changed, rows, size)
+            return UpkeepFound(rows, changed, size)
         if not _keeps_data(one):
             changed += sum(whole_number(one.summary.get(name, "")) or 0 for name in _CHANGES)
-    return StatisticsAge(rows, rows, size)
+    return UpkeepFound(rows, rows, size)
 
 
 def _keeps_data(snapshot: SnapshotRecord) -> bool:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from shared.layout.delete_files import DeleteFileCount
+from shared.layout.upkeep import UpkeepFound
 from shared.table import DeleteKind, PartitionKey
 
 FIRST_WITH_VECTORS = 3
@@ -36,7 +36,7 @@ class Superfluous(NamedTuple):
     """
 
     names: frozenset[str]
-    files: DeleteFileCount
+    files: UpkeepFound
     left: frozenset[str] = frozenset()
 
 
@@ -62,7 +62,7 @@ def superfluous(deletes: Iterable[LiveDelete], format_version: int) -> Superfluo
     excess = sum(len(some) - stays for some in merged)
     names = frozenset(one.name for some in merged for one in some)
     left = frozenset(one.name for some in many.values() for one in some) - names
-    return Superfluous(names, DeleteFileCount(len(found), excess), left)
+    return Superfluous(names, UpkeepFound(len(found), excess), left)
 
 
 def _fits(group: Iterable[LiveDelete]) -> bool:

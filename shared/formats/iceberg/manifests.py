@@ -11,9 +11,12 @@ from typing import Any
 from shared.errors import Corrupt
 from shared.formats.iceberg.avro_records import decoded
 from shared.formats.iceberg.partitions import Spec
-from shared.layout.manifest_files import DEFAULT_TARGET_BYTES, ManifestFiles
+from shared.layout.upkeep import UpkeepFound
 from shared.table import DeleteKind, PartitionKey
 from shared.whole_numbers import whole_number
+
+DEFAULT_TARGET_BYTES = 8 << 20
+"""Iceberg's default of the size of a manifest."""
 
 TARGET_PROPERTY = "commit.manifest.target-size-bytes"
 """Iceberg's property of the size of a manifest, in bytes."""
@@ -105,12 +108,20 @@ class Entry:
         return vector_name(self.path, self.offset) if self.kind is DeleteKind.VECTOR else self.path
 
 
-def manifest_files(manifests: Iterable[Manifest], configuration: Mapping[str, str]) -> ManifestFiles:
+def count_manifests(manifests: Iterable[Manifest], configuration: Mapping[str, str]) -> UpkeepFound:
     """Count manifests, with the size that the table's properties want; one spec's of one content can be merged."""
     groups: dict[tuple[int, bool], list[int]] = {}
     for one in manifests:
         groups.setdefault((one.spec, one.has_deletes), []).append(one.size_bytes)
-    return ManifestFiles.of(groups.values(), target_bytes(configuration.get(TARGET_PROPERTY, "")))
+    return count_groups(groups.values(), target_bytes(configuration.get(TARGET_PROPERTY, "")))
+
+
+def count_groups(groups: Iterable[Iterable[int]], target: int) -> UpkeepFound:
+    """Count manifests by their sizes in bytes; manifests of different groups cannot be merged into one."""
+    sizes = [tuple(group) for group in groups]
+    count = sum(map(len, sizes))
+    needed = sum(max(1, -(-sum(one) // max(1, target))) for one in sizes if one)
+    return UpkeepFound(count, max(0, count - needed), sum(map(sum, sizes)))
 
 
 def target_bytes(text: str) -> int:

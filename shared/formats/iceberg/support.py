@@ -2,21 +2,10 @@
 
 from shared.formats.iceberg.retention import own_retention_s
 from shared.formats.support import FormatSupport
-from shared.jobs.payload import (
-    CHECKPOINT,
-    CLUSTER,
-    COMPACT,
-    COMPUTE_STATISTICS,
-    DEDUPLICATE,
-    EXPIRE,
-    INDEX,
-    MERGE_DELETES,
-    REWRITE_MANIFESTS,
-    SET_PROPERTIES,
-    VACUUM,
-)
+from shared.jobs.payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, EXPIRE, INDEX, SET_PROPERTIES, VACUUM
+from shared.layout.upkeep import UPKEEP
 
-JOB_KINDS = (COMPACT, VACUUM, EXPIRE, REWRITE_MANIFESTS, MERGE_DELETES, COMPUTE_STATISTICS, SET_PROPERTIES)
+JOB_KINDS = (COMPACT, VACUUM, EXPIRE, *(one.kind for one in UPKEEP), SET_PROPERTIES)
 """Kinds of jobs that the engine runs."""
 
 SUPPORT = FormatSupport(

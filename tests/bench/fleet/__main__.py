@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary
 from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult
 from tests.bench.fleet.simulation import ORDERS, OURS, TENANTS, Dispatcher, InMemory, simulate
+from tests.bench.machine import keep, machine
 from tests.support.queue_state import library_with_test_clock
 from tests.support.redis_server import RedisServer
 
@@ -34,30 +36,36 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=1_000)
     parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--json", type=Path)
     parser.add_argument("--orders", nargs="+", default=[OURS, *ORDERS], choices=[OURS, *ORDERS], metavar="ORDER")
     asked = parser.parse_args()
     with ExitStack() as stack:
         orders: dict[str, Dispatcher] = {name: InMemory(order) for name, order in ORDERS.items()}
         if OURS in asked.orders:
             orders[OURS] = stack.enter_context(queue_order())
+        found = {}
         for seed in asked.seeds:
-            _print(asked.tables, asked.slots, seed, {name: orders[name] for name in asked.orders})
+            found[seed] = _print(asked.tables, asked.slots, seed, {name: orders[name] for name in asked.orders})
             sys.stdout.flush()
+    keep({**machine(), "avoided_by_seed_and_order": found}, asked.json)
 
 
-def _print(tables: int, slots: int, seed: int, orders: dict[str, Dispatcher]) -> None:
+def _print(tables: int, slots: int, seed: int, orders: dict[str, Dispatcher]) -> dict[str, float]:
+    """Print a row for each order, and return the share of opens that each avoids."""
     nothing, _ = simulate(tables, seed, slots, None)
     table = Table(box=None, pad_edge=False, title=f"{tables} tables, {slots} slots, seed {seed}")
     for column in ("order", "opens avoided", "per CPU s", "jobs", "wait p50 s", "p99 s", "worst s", "largest lag GiB"):
         table.add_column(column, justify="left" if column == "order" else "right")
+    shares = {}
     for name, order in orders.items():
         done, lake = simulate(tables, seed, slots, order)
         cuts = quantiles(done.waits_s, n=100)
         avoided = nothing.opened - done.opened
+        shares[name] = avoided / nothing.opened
         behind = [lake.tenant_start[one] for one in range(TENANTS) if lake.waiting.get(one)]
         table.add_row(
             name,
-            f"{avoided / nothing.opened:.1%}",
+            f"{shares[name]:.1%}",
             f"{avoided / done.cpu_s:,.0f}",
             f"{len(done.waits_s):,}",
             f"{cuts[49]:,.0f}",
@@ -66,6 +74,7 @@ def _print(tables: int, slots: int, seed: int, orders: dict[str, Dispatcher]) ->
             f"{(max(behind) - min(behind)) / (1 << 30):.2f}" if len(behind) > 1 else "-",
         )
     Console(width=140, highlight=False).print(table)
+    return shares
 
 
 if TYPE_CHECKING:

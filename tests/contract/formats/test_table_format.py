@@ -10,6 +10,9 @@ import pytest
 
 from decider.formats.table_format import TableReader
 from shared.errors import InvalidInput, NoTable, Unsupported
+from shared.formats.registry import support_of
+from shared.jobs.payload import VACUUM
+from shared.layout.upkeep import UPKEEP
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, FileKey, Position, Snapshot, TableMetadata
 from tests.contract.formats.worlds import WORLDS, FormatWorld, access
@@ -248,3 +251,14 @@ def test_ranges_of_a_column_are_read_or_refused_and_never_made_up(world: FormatW
     """The tables of this suite have no such column."""
     with pytest.raises((InvalidInput, Unsupported), match="absent"):
         run(opened(world).snapshot_with_ranges("absent"))
+
+
+def test_upkeep_is_read_where_the_format_has_it_and_for_the_kinds_that_are_asked_for(world: FormatWorld) -> None:
+    reader, kinds = opened(world), [one.kind for one in UPKEEP]
+    lacks = support_of(world.format.name).lacks
+    found = run(reader.upkeep([VACUUM, *kinds]))
+    assert found.keys() <= {*kinds} - lacks.keys()
+    assert bool(found) is not bool(lacks)
+    assert all(run(reader.upkeep([kind])) == {kind: one} for kind, one in found.items())
+    assert all(0 <= one.excess <= one.count for one in found.values())
+    assert run(reader.upkeep([VACUUM])) == {}

@@ -33,10 +33,9 @@ from shared.jobs.options import (
 from shared.jobs.payload import JobPayload, PredictedCost
 from shared.layout.cells.counts import CellFiles
 from shared.layout.clustered_files import ClusteredFiles
-from shared.layout.delete_files import DeleteFileCount
 from shared.layout.key_runs import KeyRuns
-from shared.layout.manifest_files import ManifestFiles
 from shared.layout.removals import Removals
+from shared.layout.upkeep import UpkeepFound
 from shared.policy.parsers import duration_or_zero, interval, parse_duration
 from shared.policy.policy import Policy, apply
 from shared.policy.properties import read_properties
@@ -66,9 +65,8 @@ SIGNALS = TableSignals(
         CellFiles(ClusteredFiles(1, 2, 3), 4, 5, 6, 7),
     ),
     index=IndexSignal(7, refusal="no"),
-    manifests=ManifestFiles(51, 1 << 20, 1),
     twins=("copy",),
-    delete_files=DeleteFileCount(7, 3),
+    upkeep={"compute_statistics": UpkeepFound(51, 50, 1 << 20), "merge_deletes": UpkeepFound(7, 3)},
 )
 STATE = TableState(
     *(

@@ -7,24 +7,15 @@ import pytest
 
 from decider.decide.checkpoint import CHECKPOINT_ACTION, CheckpointReason
 from decider.decide.decision import Prediction, TableSignals
-from decider.decide.deduplicate import DEDUPLICATE_ACTION, DeduplicateReason
-from decider.decide.expire import EXPIRE_ACTION, ExpiryReason
-from decider.decide.metadata_upkeep import (
-    COMPUTE_STATISTICS_ACTION,
-    EVALUATED_AFTER_MS,
-    MERGE_DELETES_ACTION,
-    REWRITE_MANIFESTS_ACTION,
-)
+from decider.decide.metadata_upkeep import EVALUATED_AFTER_MS, UPKEEP_ACTIONS, MetadataUpkeep
+from decider.decide.row_removal import DEDUPLICATE_ACTION, EXPIRE_ACTION, DeduplicateReason, ExpiryReason
 from decider.decide.set_properties import SET_PROPERTIES_ACTION, PropertiesReason
 from decider.decide.signals_text import describe
-from decider.decide.table_action import TableAction
 from decider.decide.vacuum import VACUUM_ACTION, VacuumReason
 from shared.jobs.options import DeduplicateOptions, ExpiryOptions, VacuumOptions
-from shared.layout.delete_files import DeleteFileCount, DeleteFilesReason
 from shared.layout.key_runs import KeyRuns
-from shared.layout.manifest_files import ManifestFiles, ManifestReason
 from shared.layout.removals import Removals
-from shared.layout.statistics_age import StatisticsAge, StatisticsReason
+from shared.layout.upkeep import UPKEEP, UpkeepFound
 from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
@@ -135,96 +126,39 @@ def test_the_table_is_evaluated_when_its_commits_pass_a_multiple(version: int, n
     assert CHECKPOINT_ACTION.timer(TableSignals(version, new_commits=new), Policy(), 17) is None
 
 
-MANIFESTS_REWRITTEN = Policy(rewrite_manifests_at=50)
+UPKEPT = Policy(rewrite_manifests_at=50, merge_deletes_at=50, compute_statistics_at=Fraction(1, 10))
 
 
-@pytest.mark.parametrize(
-    ("manifests", "reason"),
-    [
-        (ManifestFiles(51, 900, 1), ManifestReason.MANY),
-        (ManifestFiles(50, 900, 1), ManifestReason.FEW),
-        (ManifestFiles(90, 900, 60), ManifestReason.FEW),
-        (None, ManifestReason.MANIFESTS_NOT_KNOWN),
-    ],
-)
-def test_a_rewrite_is_proposed_where_as_many_are_superfluous_as_the_policy_says(
-    manifests: ManifestFiles | None, reason: ManifestReason
-) -> None:
-    made = REWRITE_MANIFESTS_ACTION.evaluate(TableSignals(7, manifests=manifests), MANIFESTS_REWRITTEN, 0)
-    assert made.reason is reason
-    if reason is ManifestReason.MANY:
-        assert made.prediction is not None
-        assert (made.prediction.benefit, made.prediction.bytes) == (Fraction(50), 0)
-    else:
-        assert made.prediction is None
+@pytest.mark.parametrize("action", UPKEEP_ACTIONS)
+def test_upkeep_is_proposed_where_as_much_is_to_be_done_as_the_policy_says(action: MetadataUpkeep) -> None:
+    for found, reason in (
+        (UpkeepFound(60, 50, 900), action.of.due),
+        (UpkeepFound(60, 5, 900), action.of.not_due),
+        (None, action.of.not_known),
+    ):
+        signals = TableSignals(7, upkeep={} if found is None else {action.kind: found})
+        made = action.evaluate(signals, UPKEPT, 0)
+        charged = (900, 1) if action.of.renews_all else (0, 50)
+        expected = Prediction(0, 0, charged[0], Fraction(charged[1]), 0, 0) if reason is action.of.due else None
+        assert (made.reason, made.prediction) == (reason, expected)
 
 
-DELETES_MERGED = Policy(merge_deletes_at=50)
-
-
-@pytest.mark.parametrize(
-    ("deletes", "reason"),
-    [
-        (DeleteFileCount(60, 50), DeleteFilesReason.MANY),
-        (DeleteFileCount(60, 49), DeleteFilesReason.FEW),
-        (None, DeleteFilesReason.NOT_KNOWN),
-    ],
-)
-def test_a_merge_is_proposed_where_as_many_delete_files_are_superfluous_as_the_policy_says(
-    deletes: DeleteFileCount | None, reason: DeleteFilesReason
-) -> None:
-    made = MERGE_DELETES_ACTION.evaluate(TableSignals(7, delete_files=deletes), DELETES_MERGED, 0)
-    assert made.reason is reason
-    expected = Prediction(0, 0, 0, Fraction(50), 0, 0) if reason is DeleteFilesReason.MANY else None
-    assert made.prediction == expected
-    assert (MERGE_DELETES_ACTION.is_on(DELETES_MERGED), MERGE_DELETES_ACTION.is_on(Policy())) == (True, False)
-
-
-STATISTICS_COMPUTED = Policy(compute_statistics_at=Fraction(1, 10))
-
-
-@pytest.mark.parametrize(
-    ("age", "reason"),
-    [
-        (StatisticsAge(10, 100, 900), StatisticsReason.OLD),
-        (StatisticsAge(9, 100, 900), StatisticsReason.NEW),
-        (None, StatisticsReason.NOT_KNOWN),
-    ],
-)
-def test_statistics_are_computed_where_so_large_a_share_of_the_rows_changed_as_the_policy_says(
-    age: StatisticsAge | None, reason: StatisticsReason
-) -> None:
-    made = COMPUTE_STATISTICS_ACTION.evaluate(TableSignals(7, statistics=age), STATISTICS_COMPUTED, 0)
-    assert made.reason is reason
-    is_due = reason is StatisticsReason.OLD
-    assert (made.prediction.bytes if made.prediction else None) == (900 if is_due else None)
-
-
-@pytest.mark.parametrize(
-    ("action", "policy"),
-    [
-        (REWRITE_MANIFESTS_ACTION, MANIFESTS_REWRITTEN),
-        (MERGE_DELETES_ACTION, DELETES_MERGED),
-        (COMPUTE_STATISTICS_ACTION, STATISTICS_COMPUTED),
-    ],
-)
+@pytest.mark.parametrize("action", UPKEEP_ACTIONS)
 def test_a_table_is_evaluated_some_time_after_new_commits_and_not_later_for_those_that_follow(
-    action: TableAction, policy: Policy
+    action: MetadataUpkeep,
 ) -> None:
     due = 17 + EVALUATED_AFTER_MS, TimerChange.EARLIER
-    assert action.timer(TableSignals(7, new_commits=3), policy, 17) == due
-    assert action.timer(TableSignals(7), policy, 17) is None
+    assert action.timer(TableSignals(7, new_commits=3), UPKEPT, 17) == due
+    assert action.timer(TableSignals(7), UPKEPT, 17) is None
     assert action.timer(TableSignals(7, new_commits=3), Policy(), 17) is None
-    assert (action.is_on(policy), action.is_on(Policy())) == (True, False)
+    assert (action.is_on(UPKEPT), action.is_on(Policy())) == (True, False)
+    assert action.of.due in action.reasons
 
 
 def test_the_record_of_a_decision_has_the_numbers() -> None:
-    signals = TableSignals(7, manifests=ManifestFiles(51, 1 << 20, 1), statistics=StatisticsAge(8, 90, 1))
-    assert "Since the newest statistics of columns, 8 of 90 rows changed." in describe(signals)
-    assert "51 manifests with 1 MiB, of which 1 would be enough." in describe(signals)
-    assert "manifests" not in describe(TableSignals(7))
-    deletes = describe(TableSignals(7, delete_files=DeleteFileCount(9, 4)))
-    assert "9 delete files, of which 4 are to be merged." in deletes
+    text = describe(TableSignals(7, upkeep={one.kind: UpkeepFound(90, 8, 1) for one in UPKEEP}))
+    assert all(one.describe(UpkeepFound(90, 8, 1)) in text for one in UPKEEP)
+    assert "rows changed" not in describe(TableSignals(7))
 
 
 KEYED = Policy(primary_key="id", sequence_by="ts", deduplicate_every_s=100)
@@ -286,6 +220,7 @@ def test_a_job_begins_where_the_last_run_ended() -> None:
 def test_it_is_off_without_a_key() -> None:
     assert DEDUPLICATE_ACTION.is_on(KEYED)
     assert not DEDUPLICATE_ACTION.is_on(Policy())
+    assert (DEDUPLICATE_ACTION.reasons, EXPIRE_ACTION.reasons) == (DeduplicateReason, ExpiryReason)
 
 
 def test_neither_a_policy_nor_a_commit_has_properties_set() -> None:

@@ -132,6 +132,6 @@ def test_what_a_format_does_not_have_has_a_note() -> None:
     assert in_force("iceberg", wanted).notes == ()
     assert in_force("delta", wanted).notes == (
         "rewrite-manifests-at has no effect on Delta tables: they have no manifests",
-        "merge-deletes-at has no effect on Delta tables: they have no delete files",
         "compute-statistics-at has no effect on Delta tables: they have no place for statistics of columns",
+        "merge-deletes-at has no effect on Delta tables: they have no delete files",
     )

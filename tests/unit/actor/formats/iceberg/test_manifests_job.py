@@ -14,9 +14,9 @@ from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.formats.iceberg.positions import newest_position
 from shared.jobs.options import ALREADY_SET, PropertyOptions
-from shared.jobs.payload import REWRITE_MANIFESTS, SET_PROPERTIES
+from shared.jobs.payload import SET_PROPERTIES
 from shared.layout import commit_metadata
-from shared.layout.manifest_files import ManifestFiles
+from shared.layout.upkeep import REWRITE_MANIFESTS, UpkeepFound
 from shared.policy.policy import Policy
 from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
@@ -24,8 +24,8 @@ from tests.support.iceberg_store import IcebergStore
 from tests.support.java_errors import JavaError
 from tests.support.local_vacuum import Control
 
-JOB = TableJob(REWRITE_MANIFESTS, "s3://lake/t", Policy(), CommitOrigin("job", 7))
-MANY, FEW = ManifestFiles(9, 90, 1), ManifestFiles(1, 90, 1)
+JOB = TableJob(REWRITE_MANIFESTS.kind, "s3://lake/t", Policy(), CommitOrigin("job", 7))
+MANY, FEW = UpkeepFound(9, 8, 90), UpkeepFound(1, 0, 90)
 
 
 class Table:
@@ -33,7 +33,7 @@ class Table:
 
     location = "s3://lake/t"
 
-    def __init__(self, found: Mapping[int, ManifestFiles], *, commits: int = 1) -> None:
+    def __init__(self, found: Mapping[int, UpkeepFound], *, commits: int = 1) -> None:
         self.store = IcebergStore()
         for _ in range(commits):
             self.store.commit()
@@ -45,7 +45,7 @@ class Table:
     def refresh(self) -> TableHead:
         return self.store.refresh()
 
-    def manifests(self) -> Mapping[int, ManifestFiles]:
+    def manifests(self) -> Mapping[int, UpkeepFound]:
         return self.found
 
     def rewrite_manifests(self, spec: int, summary: Mapping[str, str]) -> tuple[int, int]:
@@ -56,7 +56,7 @@ class Table:
             return 0, 0
         self.store.now_ms += 1_000
         self.store.commit(0)
-        return self.found[spec].count, self.found[spec].needed
+        return self.found[spec].count, self.found[spec].count - self.found[spec].excess
 
 
 def run(table: Table, control: Control | None = None, job: TableJob = JOB, check: Any = None) -> TableJobOutcome:
@@ -69,7 +69,7 @@ def test_the_manifests_of_each_spec_with_more_than_it_needs_are_rewritten_in_a_c
     done = run(table, control)
     assert [spec for spec, _ in table.rewritten] == [1, 2]
     marks = [commit_metadata.decode(summary[COMMIT_KEY]) for _, summary in table.rewritten]
-    assert all(mark is not None and (mark.origin, mark.mode) == (JOB.origin, REWRITE_MANIFESTS) for mark in marks)
+    assert all(mark is not None and (mark.origin, mark.mode) == (JOB.origin, REWRITE_MANIFESTS.kind) for mark in marks)
     assert (done.figures, control.figures) == ({"replaced": 18, "written": 2}, {"replaced": 18, "written": 2})
     assert (done.version, done.is_complete, done.reason) == (before, True, "")
     assert [before, *done.commits] == sorted({before, *done.commits})

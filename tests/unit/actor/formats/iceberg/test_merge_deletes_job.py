@@ -17,8 +17,8 @@ from shared.errors import Conflict, Difference, LeaseLost, RefusedFiles, Retryab
 from shared.formats.iceberg import delete_merges
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY
-from shared.jobs.payload import MERGE_DELETES
 from shared.layout import commit_metadata
+from shared.layout.upkeep import MERGE_DELETES
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.refusals import RefusalReason
@@ -27,7 +27,7 @@ from tests.support.java_errors import JavaError
 from tests.support.local_vacuum import Control
 from tests.support.memory_snapshots import MemorySnapshots
 
-JOB = TableJob(MERGE_DELETES, "t", Policy(), CommitOrigin("job", 7))
+JOB = TableJob(MERGE_DELETES.kind, "t", Policy(), CommitOrigin("job", 7))
 
 
 LOST = JavaError("NotFoundException", message="org.apache.iceberg.exceptions.NotFoundException: gone")
@@ -83,7 +83,7 @@ def test_one_delete_file_is_left_of_each_data_file_in_a_commit_of_the_job() -> N
     assert (len(done.commits), done.is_complete, done.reason, control.changes) == (1, True, "", 1)
     mark = commit_metadata.decode(table.now.summary[COMMIT_KEY])
     assert mark is not None
-    assert (mark.origin, mark.mode) == (JOB.origin, MERGE_DELETES)
+    assert (mark.origin, mark.mode) == (JOB.origin, MERGE_DELETES.kind)
     assert table.now.summary[PROOFREAD_KEY] == "rows"
     assert (table.rows(), len(table.now.deletes)) == (rows, 2)
     again = run(table)

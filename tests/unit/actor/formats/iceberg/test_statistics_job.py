@@ -1,5 +1,6 @@
 """The job on statistics of columns decides again on the newest metadata; rewrites keep statistics, and never fail."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,13 +14,13 @@ from actor.ports import TableJob, TableJobOutcome
 from shared.errors import LeaseLost
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.positions import newest_position
-from shared.jobs.payload import COMPUTE_STATISTICS
+from shared.layout.upkeep import COMPUTE_STATISTICS
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.support.local_vacuum import Control
 from tests.unit.shared.formats.iceberg.test_column_statistics import changes, head
 
-JOB = TableJob(COMPUTE_STATISTICS, "s3://lake/t", Policy(), CommitOrigin("job", 7))
+JOB = TableJob(COMPUTE_STATISTICS.kind, "s3://lake/t", Policy(), CommitOrigin("job", 7))
 APPENDED = "append", changes(added_records=7)
 
 
@@ -68,7 +69,7 @@ def test_a_table_that_does_not_count_its_rows_is_computed_on_request() -> None:
 
 def test_a_job_that_is_not_wanted_or_has_lost_its_lease_computes_nothing() -> None:
     table, control = Table(head(APPENDED)), Control()
-    changed = TableJob(COMPUTE_STATISTICS, "s3://lake/t", Policy(), CommitOrigin("j", 7), policy_digest="of others")
+    changed = replace(JOB, policy_digest="of others")
     assert "properties changed" in run(table, job=changed).reason
 
     def lost(_: int) -> None:
@@ -103,17 +104,19 @@ class Java:
         self.set: list[tuple[Any, ...]] = []
         self.refreshed = 0
         self.raw = self
-        self.statisticsFiles = lambda: [File(one) for one in snapshots]
+        files = [File(one) for one in snapshots]
+        self.statisticsFiles = lambda: SimpleNamespace(get=files.__getitem__, size=lambda: len(files))
 
     def refresh(self) -> None:
         self.refreshed += 1
 
+    def actions(self, _session: Any) -> Any:
+        made = SimpleNamespace(statisticsFile=lambda: File(2))
+        action = SimpleNamespace(execute=lambda: made)
+        action.snapshot = lambda _: action
+        return SimpleNamespace(computeTableStats=lambda _: action)
+
     def resolve(self, name: str) -> Any:
-        if name.endswith("SparkActions"):
-            made = SimpleNamespace(statisticsFile=lambda: File(2))
-            action = SimpleNamespace(execute=lambda: made)
-            action.snapshot = lambda _: action
-            return SimpleNamespace(get=lambda _: SimpleNamespace(computeTableStats=lambda _: action))
         assert name == "org.apache.iceberg.GenericStatisticsFile"
         return lambda *given: given
 
@@ -139,8 +142,7 @@ def test_statistics_that_cannot_be_kept_fail_no_rewrite() -> None:
     assert table.set == []
 
 
-def test_icebergs_own_action_computes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actor.formats.iceberg.java_statistics.jvm_session", lambda session: session)
+def test_icebergs_own_action_computes() -> None:
     found = head(APPENDED)
     table: Any = Java(found)
     made = JavaStatistics(table, table, table)

@@ -1,12 +1,10 @@
 """How old statistics of columns are by the summaries of snapshots, and which snapshots they hold for."""
 
-from fractions import Fraction
-
 import pytest
 
-from shared.formats.iceberg.column_statistics import source_of_statistics, statistics_age
+from shared.formats.iceberg.column_statistics import changed_rows, source_of_statistics
 from shared.formats.iceberg.metadata import TableHead, decode_head
-from shared.layout.statistics_age import StatisticsAge, StatisticsReason, statistics_need
+from shared.layout.upkeep import UpkeepFound
 
 TOTALS = {"total-records": "100", "total-files-size": "5000"}
 
@@ -45,16 +43,16 @@ def changes(**counts: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("snapshots", "statistics", "age"),
+    ("snapshots", "statistics", "found"),
     [
         ((), (), None),
         ([("append", {})], (), None),
-        ([("append", changes(added_records=7))], (), StatisticsAge(100, 100, 5000)),
-        ([("append", changes(added_records=7))], (1,), StatisticsAge(0, 100, 5000)),
+        ([("append", changes(added_records=7))], (), UpkeepFound(100, 100, 5000)),
+        ([("append", changes(added_records=7))], (1,), UpkeepFound(100, 0, 5000)),
         (
             [("append", TOTALS), ("overwrite", changes(added_records=3, deleted_records=4))],
             (1,),
-            StatisticsAge(7, 100, 5000),
+            UpkeepFound(100, 7, 5000),
         ),
         (
             [
@@ -64,15 +62,15 @@ def changes(**counts: int) -> dict[str, str]:
                 ("delete", TOTALS),
             ],
             (1,),
-            StatisticsAge(7, 100, 5000),
+            UpkeepFound(100, 7, 5000),
         ),
     ],
     ids=["empty", "not counted", "none", "newest", "changed", "rewrites change nothing"],
 )
 def test_rows_that_changed_since_the_newest_statistics_are_counted(
-    snapshots: list[tuple[str, dict[str, str]]], statistics: tuple[int, ...], age: StatisticsAge | None
+    snapshots: list[tuple[str, dict[str, str]]], statistics: tuple[int, ...], found: UpkeepFound | None
 ) -> None:
-    assert statistics_age(head(*snapshots, statistics=statistics, partitions=len(snapshots))) == age
+    assert changed_rows(head(*snapshots, statistics=statistics, partitions=len(snapshots))) == found
 
 
 def test_statistics_hold_for_snapshots_that_change_no_data() -> None:
@@ -81,21 +79,3 @@ def test_statistics_hold_for_snapshots_that_change_no_data() -> None:
     assert source_of_statistics(made, {1, 2}) == 2
     assert source_of_statistics(made, {2, 3}) == 3
     assert source_of_statistics(head(("replace", {})), ()) is None
-
-
-@pytest.mark.parametrize(
-    ("age", "at", "reason"),
-    [
-        (None, Fraction(1, 10), StatisticsReason.NOT_KNOWN),
-        (StatisticsAge(10, 100, 1), Fraction(1, 10), StatisticsReason.OLD),
-        (StatisticsAge(9, 100, 1), Fraction(1, 10), StatisticsReason.NEW),
-        (StatisticsAge(1, 100, 1), None, StatisticsReason.OLD),
-        (StatisticsAge(0, 100, 1), None, StatisticsReason.NEW),
-        (StatisticsAge(10, 0, 0), Fraction(1, 10), StatisticsReason.NEW),
-    ],
-)
-def test_statistics_are_computed_once_where_so_many_rows_changed(
-    age: StatisticsAge | None, at: Fraction | None, reason: StatisticsReason
-) -> None:
-    assert statistics_need(age, at) is reason
-    assert reason.message.endswith(".")

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.formats.iceberg.delete_merges import MOST_ROWS, LiveDelete, superfluous
-from shared.layout.delete_files import DeleteFileCount
+from shared.layout.upkeep import UpkeepFound
 from shared.table import DeleteKind, PartitionKey
 
 P0, P1 = PartitionKey('{"g":"0"}'), PartitionKey('{"g":"1"}')
@@ -18,13 +18,13 @@ def test_several_of_one_data_file_or_of_one_partition_are_merged() -> None:
     found = deletes(("a", "f", P0), ("b", "f", P0), ("c", "g", P0), ("d", "", P0), ("e", "", P1), ("x", "", P1))
     merged = superfluous(found, 2)
     assert merged.names == {"a", "b", "e", "x"}
-    assert merged.files == DeleteFileCount(6, 2)
+    assert merged.files == UpkeepFound(6, 2)
 
 
 def test_from_version_3_on_every_file_of_positions_is_replaced_by_vectors() -> None:
     vector = LiveDelete("v#4", DeleteKind.VECTOR, "h", P0, 1)
     merged = superfluous([*deletes(("a", "f", P0), ("c", "g", P0), ("e", "", P1)), vector], 3)
-    assert (merged.names, merged.files) == ({"a", "c", "e"}, DeleteFileCount(4, 3))
+    assert (merged.names, merged.files) == ({"a", "c", "e"}, UpkeepFound(4, 3))
 
 
 def test_deletes_by_value_stay_and_so_do_files_that_name_too_many_rows_together() -> None:
@@ -32,7 +32,7 @@ def test_deletes_by_value_stay_and_so_do_files_that_name_too_many_rows_together(
     allowed = [LiveDelete(name, DeleteKind.POSITION, "", P0, MOST_ROWS // 2) for name in "cd"]
     assert superfluous([*values, *allowed], 2).names == {"c", "d"}
     many = [*allowed, LiveDelete("one more", DeleteKind.POSITION, "", P0, 1)]
-    assert superfluous([*values, *many], 2) == (frozenset(), DeleteFileCount(3, 0), frozenset({"c", "d", "one more"}))
+    assert superfluous([*values, *many], 2) == (frozenset(), UpkeepFound(3, 0), frozenset({"c", "d", "one more"}))
     assert superfluous([one._replace(of="f") for one in many], 2).left == {"c", "d", "one more"}
     assert superfluous(many[:1], 2).left == frozenset()
 
@@ -40,7 +40,7 @@ def test_deletes_by_value_stay_and_so_do_files_that_name_too_many_rows_together(
 def test_beside_shared_files_that_stay_none_of_a_partition_becomes_a_vector() -> None:
     own = deletes(("a", "f", P0), ("b", "f", P0), ("c", "h", P1), ("e", "", P1))
     found = [*own, LiveDelete("many", DeleteKind.POSITION, "", P0, MOST_ROWS + 1)]
-    assert superfluous(found, 3) == (frozenset("ce"), DeleteFileCount(5, 2), {"a", "b", "many"})
+    assert superfluous(found, 3) == (frozenset("ce"), UpkeepFound(5, 2), {"a", "b", "many"})
     assert superfluous(found, 2).names == {"a", "b"}
 
 

@@ -11,14 +11,15 @@ from shared.errors import Corrupt
 from shared.formats.iceberg.manifests import (
     TARGET_PROPERTY,
     Manifest,
+    count_groups,
+    count_manifests,
     decode_live_files,
     decode_manifest,
     decode_manifest_list,
     keeps_rows,
-    manifest_files,
 )
 from shared.formats.iceberg.partitions import Spec, SpecField
-from shared.layout.manifest_files import ManifestFiles
+from shared.layout.upkeep import UpkeepFound
 from shared.table import DeleteKind
 from tests.support.iceberg_store import record
 
@@ -141,10 +142,33 @@ def test_manifests_of_one_spec_and_content_can_be_merged_up_to_the_size_that_the
         Manifest("c", 0, 3, 3, 10, has_deletes=True),
         Manifest("d", 1, 4, 4, 10),
     ]
-    assert manifest_files(found, {}) == ManifestFiles(4, 140, 3)
-    assert manifest_files(found, {TARGET_PROPERTY: "100"}) == ManifestFiles(4, 140, 4)
-    assert manifest_files(found, {TARGET_PROPERTY: "large"}) == ManifestFiles(4, 140, 3)
-    assert manifest_files([], {}) == ManifestFiles(0, 0, 0)
+    assert count_manifests(found, {}) == UpkeepFound(4, 1, 140)
+    assert count_manifests(found, {TARGET_PROPERTY: "100"}) == UpkeepFound(4, 0, 140)
+    assert count_manifests(found, {TARGET_PROPERTY: "large"}) == UpkeepFound(4, 1, 140)
+    assert count_manifests([], {}) == UpkeepFound(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("groups", "found"),
+    [
+        ([], UpkeepFound(0, 0)),
+        ([[]], UpkeepFound(0, 0)),
+        ([[0]], UpkeepFound(1, 0)),
+        ([[7] * 10], UpkeepFound(10, 9, 70)),
+        ([[7] * 10, [7]], UpkeepFound(11, 9, 77)),
+        ([[60, 60, 60]], UpkeepFound(3, 1, 180)),
+        ([[100, 100]], UpkeepFound(2, 0, 200)),
+    ],
+)
+def test_each_group_needs_one_manifest_or_as_many_as_its_bytes_fill(
+    groups: list[list[int]], found: UpkeepFound
+) -> None:
+    assert count_groups(groups, 100) == found
+
+
+def test_a_target_of_no_bytes_is_one_of_a_byte_and_no_manifest_is_missing() -> None:
+    assert count_groups([[2, 2]], 0) == UpkeepFound(2, 0, 4)
+    assert count_groups([[1, 1]], 0) == UpkeepFound(2, 0, 2)
 
 
 def test_rows_keep_what_they_are_before_version_3() -> None:
