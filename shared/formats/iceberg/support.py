@@ -16,7 +16,7 @@ from shared.jobs.payload import (
     VACUUM,
 )
 
-JOB_KINDS = (COMPACT, VACUUM, EXPIRE, REWRITE_MANIFESTS, MERGE_DELETES, COMPUTE_STATISTICS, SET_PROPERTIES)
+JOB_KINDS = (COMPACT, VACUUM, EXPIRE, CLUSTER, REWRITE_MANIFESTS, MERGE_DELETES, COMPUTE_STATISTICS, SET_PROPERTIES)
 """Kinds of jobs that the engine runs."""
 
 SUPPORT = FormatSupport(
@@ -24,8 +24,8 @@ SUPPORT = FormatSupport(
     job_kinds=JOB_KINDS,
     orders_rows=False,
     has_entries=True,
+    names_cluster_columns=True,
     instead={
-        CLUSTER: "there is no CLUSTER BY in Iceberg",
         INDEX: "tables with a Qbeast index are Delta tables",
         DEDUPLICATE: "use MERGE INTO in the table's own engine",
         CHECKPOINT: "there are no checkpoints in Iceberg; use rewrite-manifests",
