@@ -210,7 +210,7 @@ def test_a_table_in_cells_gets_runs_for_what_is_new_and_is_not_compacted(
     assert any("rewrites keep it in cells" in note for note in decider.get("/v1/tables/orders")["policy"]["notes"])
     asked = decider.post("/v1/tables/orders/optimize", {"mode": "full"}).json()
     assert (asked["jobs"], asked["reasons"]) == ([], {"clustered_table": 2})
-    lake.configure(**{"lakewright__cluster": "off"})
+    lake.configure(lakewright__cluster="off")
     decider.tick()
     assert kinds(redis_url) == {"compact"}
 
