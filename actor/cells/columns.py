@@ -30,11 +30,15 @@ _INFINITY = struct.unpack(">q", struct.pack(">d", float("inf")))[0]
 
 @dataclass(frozen=True, slots=True)
 class CellColumn:
-    """One clustering column: its names in files and in the table, of the outermost field first, and its type."""
+    """One clustering column: its names in files and in the table, of the outermost field first, and its type.
+
+    text_bytes: the first bytes of a text, which alone count.
+    """
 
     path: ColumnPath
     name: ColumnPath
     type: str
+    text_bytes: int = TEXT_BYTES
 
     @property
     def value(self) -> str:
@@ -53,7 +57,7 @@ class CellColumn:
     def text(self) -> str:
         """The value of a row as a text, in SQL."""
         if self.type == "string":
-            return f"hex(substring({self.value}, 1, {TEXT_BYTES}))"
+            return f"hex(substring({self.value}, 1, {self.text_bytes}))"
         return f"CAST({self.value} AS STRING)"
 
     def number(self, text: str | None) -> int:
@@ -61,7 +65,7 @@ class CellColumn:
         if text is None:
             return NULL
         if self.type == "string":
-            return int.from_bytes(bytes.fromhex(text).ljust(TEXT_BYTES, b"\0"))
+            return int.from_bytes(bytes.fromhex(text)[: self.text_bytes].ljust(TEXT_BYTES, b"\0"))
         if self.type == "date":
             return int(text) + FIRST_DAY
         if self.type in INSTANTS:

@@ -40,7 +40,7 @@ class CellOutputs(Generic[F]):
         for operation in self._operations:
             is_moved = operation.work in (CellWork.DOWN, CellWork.SPLIT)
             points = points_of(self._files_of(operation.known)) if is_moved else []
-            route = find_route(operation, points, tuple(self._plan.files.values()), self._plan.sizes)
+            route = find_route(operation, points, self._plan.beside(operation), self._plan.sizes)
             first = len(self._numbered)
             self._numbered += outputs_of(route)
             yield self._files_of(operation.files), route, first
@@ -65,7 +65,11 @@ class CellOutputs(Generic[F]):
         cell = self._numbered[number].cell
         if cell is not None and not holds(cell, box):
             raise Corrupt(f"{name} lies outside of its cell, {box} in {cell}; nothing was committed")
-        return encode_cell(cell, [column.path for column in self._plan.columns])
+        return self.cell_tag(number)
+
+    def cell_tag(self, number: int) -> str:
+        """Return the tag that names the cell of the output of this number."""
+        return encode_cell(self._numbered[number].cell, [column.path for column in self._plan.columns])
 
 
 def cuts_of(route: Route, stored: Sequence[Stored]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Clustering as an action on tables with `CLUSTER BY`, once enough is not clustered: Delta's own OPTIMIZE, or cells.
+"""Clustering as an action on tables that are clustered, once enough is not: Delta's own OPTIMIZE, or cells.
 
 No other rewrite touches such a table. Whether the statement is due follows from the files alone
 (`shared.layout.clustered_files`), and the actor asks the same rule on the live files before it runs. In cells, commits

@@ -1,4 +1,4 @@
-"""Request to cluster a table with `CLUSTER BY`, whatever share of it is not clustered."""
+"""Request to cluster a table, whatever share of it is not clustered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,20 +31,20 @@ class ClusterDryRun(RequestPreview):
 
 @dataclass(frozen=True, slots=True)
 class ClusterRequest(TableRequest):
-    """Request to cluster a table with `CLUSTER BY`."""
+    """Request to cluster a table."""
 
     name: ClassVar[str] = "cluster"
     summary: ClassVar[str] = "Cluster a table"
     text: ClassVar[str] = (
-        "Run the clustering of a table with CLUSTER BY: its format's own OPTIMIZE, or rewrites into cells until "
-        "nothing is due, as lakewright.cluster is set."
+        "Run the clustering of a table with CLUSTER BY, or with lakewright.cluster-by: its format's own OPTIMIZE, or "
+        "rewrites into cells until nothing is due, as lakewright.cluster is set."
     )
     answer: ClassVar[type[RequestPreview] | None] = ClusterDryRun
 
     dry_run: bool = option("Count what would be rewritten without changing anything.")
 
     async def jobs(self, table: "RequestedTable") -> Sequence[RequestedJob]:
-        """Return a run. Raises InvalidInput for a table without `CLUSTER BY`."""
+        """Return a run. Raises InvalidInput for a table that is not clustered."""
         if table.refusal is not None:
             return []
         _require_clustered(table)
@@ -81,10 +81,10 @@ class ClusterRequest(TableRequest):
 
 
 def _require_clustered(table: "RequestedTable") -> None:
-    """Raise InvalidInput for a table without CLUSTER BY."""
+    """Raise InvalidInput for a table that is not clustered."""
     if not table.policy.clusters:
         raise InvalidInput(
-            f"the table {table.ref.name} is not clustered: there is no CLUSTER BY; compaction and sort-by are for "
-            "tables without it",
+            f"the table {table.ref.name} is not clustered: it has no CLUSTER BY, or, as an Iceberg table, not both of "
+            "lakewright.cluster=cells and lakewright.cluster-by; other tables are compacted",
             field="table",
         )

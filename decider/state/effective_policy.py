@@ -15,7 +15,7 @@ from enum import StrEnum
 from decider.state.format_limits import limit, limited_to
 from shared.errors import InvalidInput
 from shared.formats.registry import support_of
-from shared.jobs.payload import CLUSTER, INDEX
+from shared.jobs.payload import CLUSTER, COMPACT, INDEX
 from shared.policy.names import MANUAL, QBEAST_SWITCH
 from shared.policy.policy import MIB, ClusterMode, Policy, PolicyLayer, PropertyIssue, apply
 from shared.policy.properties import read_properties
@@ -129,8 +129,11 @@ class PolicyDefaults:
         found, refusal = self._resolved(table, configuration, last_good), log_status.refusal
         support = support_of(log_status.format)
         if refusal is not None and CLUSTER in refusal.allows and found.policy.cluster is not ClusterMode.OFF:
-            found, support = _clustered(found, refusal), limited_to(support, refusal.allows, "clustered")
+            found, support = _clustered(found, refusal.reason), limited_to(support, refusal.allows, "clustered")
             refusal = None
+        elif refusal is None and support.names_cluster_columns and found.policy.names_cells:
+            kinds = [kind for kind in support.job_kinds if kind != COMPACT]
+            found, support = _clustered(found, "lakewright.cluster-by is set"), limited_to(support, kinds, "clustered")
         elif refusal is not None and INDEX in refusal.allows:
             wanted = _switched_by_qbeast(found)
             if wanted.policy.index or MANUAL in configuration:
@@ -264,10 +267,10 @@ def _stopped(found: EffectivePolicy) -> EffectivePolicy:
     )
 
 
-def _clustered(found: EffectivePolicy, refusal: Refusal) -> EffectivePolicy:
+def _clustered(found: EffectivePolicy, why: str) -> EffectivePolicy:
     in_cells = found.policy.cluster is ClusterMode.CELLS
     how = "rewrites keep it in cells" if in_cells else "Delta's own OPTIMIZE clusters it"
-    note = f"{refusal.reason}, so no other rewrite touches it: {how}"
+    note = f"{why}, so no other rewrite touches it: {how}"
     return replace(found, policy=found.policy.with_traits(is_clustered=True), notes=(*found.notes, note))
 
 

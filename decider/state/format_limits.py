@@ -10,7 +10,7 @@ from shared.errors import InvalidInput
 from shared.formats.support import FormatSupport
 from shared.jobs.payload import CHECKPOINT, DEDUPLICATE, EXPIRE, VACUUM
 from shared.layout.upkeep import UPKEEP
-from shared.policy.policy import ClusteringOrder, Policy
+from shared.policy.policy import ClusteringOrder, ClusterMode, Policy
 
 
 def limit(policy: Policy, support: FormatSupport, configuration: Mapping[str, str]) -> tuple[Policy, tuple[str, ...]]:
@@ -23,7 +23,12 @@ def limit(policy: Policy, support: FormatSupport, configuration: Mapping[str, st
         orders_rows=support.orders_rows,
         own_retention_s=_longer_retention_s(policy, support, configuration),
     )
-    ignored = (*_ignored_orders(limited, support), *_ignored_jobs(limited, support), *_half_keys(limited))
+    ignored = (
+        *_ignored_orders(limited, support),
+        *_ignored_jobs(limited, support),
+        *_ignored_clusters(limited, support),
+        *_half_keys(limited),
+    )
     return limited, (*ignored, *_own_retention(limited))
 
 
@@ -79,6 +84,13 @@ def _ignored_orders(policy: Policy, support: FormatSupport) -> Iterator[str]:
     for name, is_set in named.items():
         if is_set and not policy.traits.orders_rows:
             yield f"{name} has no effect: rewrites of {support.title} tables neither sort rows nor keep their order"
+
+
+def _ignored_clusters(policy: Policy, support: FormatSupport) -> Iterator[str]:
+    if policy.cluster_by is not None and support.title and not support.names_cluster_columns:
+        yield f"cluster-by has no effect on {support.title} tables: CLUSTER BY names the columns"
+    elif policy.cluster is not ClusterMode.OFF and support.names_cluster_columns and not policy.names_cells:
+        yield f"cluster has no effect on {support.title} tables unless it is cells, and cluster-by names columns"
 
 
 def _half_keys(policy: Policy) -> Iterator[str]:

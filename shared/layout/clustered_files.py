@@ -46,7 +46,7 @@ class ClusterReason(DecisionReason):
         "Less than half of what a run rewrites is due in the cells of the table.",
         "pruned_by_clustering",
     )
-    NOT_CLUSTERED = "not_a_clustered_table", "The table has no CLUSTER BY.", "pruned_by_clustering"
+    NOT_CLUSTERED = "not_a_clustered_table", "The table names no columns to be clustered by.", "pruned_by_clustering"
 
     @property
     def is_due(self) -> bool:

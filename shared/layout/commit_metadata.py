@@ -13,7 +13,7 @@ from typing import Any
 
 from shared.index.stats import IndexSideStats
 from shared.policy.levels import SizeLevels, build_size_levels
-from shared.table import CommitOrigin
+from shared.table import CellReport, CommitOrigin
 
 KEY = "lakewright"
 """The field of userMetadata that is ours; what others put beside it is theirs."""
@@ -70,6 +70,13 @@ class CommitMetadata:
     def write_id(self) -> str:
         """Name of this one rewrite: a claim of a job commits once per round."""
         return f"{self.origin.job}/{self.origin.token}/{self.round or 0}"
+
+    @property
+    def cell_report(self) -> CellReport | None:
+        """The report of a run on a table in cells, None for any other commit."""
+        counts = self.left_bytes, self.settled_files, self.settled_bytes
+        known = [max(0, count) for count in counts if count is not None]
+        return CellReport(*known) if len(known) == len(CellReport._fields) else None
 
     def encode(self) -> str:
         """Write the mark as the text of userMetadata, some 250 bytes; None is left out."""

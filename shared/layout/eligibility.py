@@ -52,7 +52,7 @@ class Reason(DecisionReason):
     )
     CLUSTERED_TABLE = (
         "clustered_table",
-        "The table has CLUSTER BY: only the action `cluster` rewrites it.",
+        "The table is clustered: only the action `cluster` rewrites it.",
         "disabled",
     )
     INDEXED_TABLE = (

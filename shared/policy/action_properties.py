@@ -10,7 +10,13 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         spelled.choice(ClusterMode, true=ClusterMode.ON, false=ClusterMode.OFF),
         "off",
         "cluster tables that have CLUSTER BY: on (by their format's own OPTIMIZE), cells (by exact rewrites whose cost "
-        "does not grow with the table) or off",
+        "does not grow with the table; with cluster-by, Iceberg tables, too) or off",
+    ),
+    Property(
+        "cluster-by",
+        spelled.undirected_columns,
+        "none",
+        "columns by which an Iceberg table is kept in cells, such as a, b, or none",
     ),
     # Below a hundredth of the table, each run would rewrite the rest of it for next to nothing.
     Property(

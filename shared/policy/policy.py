@@ -105,7 +105,7 @@ class ClusteringOrder(StrEnum):
 
 
 class ClusterMode(StrEnum):
-    """How a table with `CLUSTER BY` is clustered: not at all, by its format's own OPTIMIZE, or into cells."""
+    """How a table is clustered: not at all, by its format's own OPTIMIZE, or into cells."""
 
     OFF = "off"
     ON = "on"
@@ -195,6 +195,7 @@ class Policy:
     read_weight: Fraction | None = None
     job_order: JobOrder = JobOrder.BENEFIT
     cluster: ClusterMode = ClusterMode.OFF
+    cluster_by: str | None = None
     cluster_threshold: Fraction = Fraction(1, 4)
     index: bool = False
     index_every_s: int = 60
@@ -261,6 +262,11 @@ class Policy:
     def clusters(self) -> bool:
         """True if a clustered table is rewritten: by its format's own OPTIMIZE or into cells, and by nothing else."""
         return self.cluster is not ClusterMode.OFF and self.traits.is_clustered
+
+    @property
+    def names_cells(self) -> bool:
+        """True if a table whose format has no `CLUSTER BY` is to be kept in cells of the columns that are named."""
+        return self.cluster is ClusterMode.CELLS and self.cluster_by is not None
 
     @property
     def has_cells(self) -> bool:

@@ -14,10 +14,11 @@ class TableTraits:
     """Traits that the log and the format state.
 
     refused: code of the refusal (see `shared.refusals`), empty if there is none. is_clustered: the table has `CLUSTER
-    BY`, so exact rewrites leave its files alone. is_indexed: it has an index on several columns, which they would
-    destroy. job_kinds: kinds of jobs that may run, separated by spaces (empty: all); orders_rows: rewrites can sort
-    rows or keep their order (see `shared.formats.support`). own_retention_s: for how long the table keeps removed files
-    by its own properties and the format's, where that is longer than the retention of the policy.
+    BY`, or its owner names columns for cells, so exact rewrites leave its files alone. is_indexed: it has an index on
+    several columns, which they would destroy. job_kinds: kinds of jobs that may run, separated by spaces (empty: all);
+    orders_rows: rewrites can sort rows or keep their order (see `shared.formats.support`). own_retention_s: for how
+    long the table keeps removed files by its own properties and the format's, where that is longer than the retention
+    of the policy.
     """
 
     refused: str = ""

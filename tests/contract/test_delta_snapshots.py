@@ -118,7 +118,7 @@ def test_rewrites_among_the_commits_of_another_engine_need_no_job(lab: DeltaLab,
         (end,) = lab.engine.rewrite(RewriteRequest(location, (group,), mark("j", number)), Steering()).groups
         counts.append(jobs(lab) - before)
         assert end.status is GroupStatus.COMMITTED
-        after = lab.engine._snapshots.get(location).log.delta_log.unsafeVolatileSnapshot().checksumOpt().get()
+        after = lab.engine._caches.snapshots.get(location).log.delta_log.unsafeVolatileSnapshot().checksumOpt().get()
         sizes = DeltaTable(path).get_add_actions()["size_bytes"].to_pylist()
         assert (after.numFiles(), after.tableSizeBytes()) == (len(sizes), sum(sizes))
     assert sorted(DeltaTable(path).to_pyarrow_table()["id"].to_pylist()) == sorted(expected)
@@ -126,7 +126,7 @@ def test_rewrites_among_the_commits_of_another_engine_need_no_job(lab: DeltaLab,
     assert list((path / "_delta_log").glob("*.checkpoint*.parquet"))
     typical = sorted(counts)[len(counts) // 2]
     assert typical == 0, "rows are copied or merged by column; the jobs of a checkpoint come on top of it"
-    log = TableLog(lab.engine._scala, lab.spark, location, lab.engine._snapshots)
+    log = TableLog(lab.engine._scala, lab.spark, location, lab.engine._caches.snapshots)
     same_as_deltas(lab, log)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.qbeast.delta_index import DeltaIndex
@@ -39,7 +40,7 @@ def rewrite_all(table: IndexTable, zone: str) -> int:
     with engine._sessions.lease(tag="all") as owned, engine._sessions.bound(owned) as session:
         log = TableLog(engine._scala, session, str(table.path))
         parts = engine._scala, log, engine.proofreader, engine._settings.boundary
-        opened = DeltaIndex(JobTable(*parts, job, Control(), 0))
+        opened = DeltaIndex(JobTable(*parts, job, Control(), 0, DeltaCaches()))
         index = QbeastIndex.of_snapshot(opened.snapshot())
         revisions = sorted({file.revision for file in index.files})
         for number in revisions:

@@ -13,6 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.job_table import JobTable
 from actor.formats.delta.log import TableLog
 from actor.formats.qbeast import task_rows
@@ -126,9 +127,8 @@ def opened(lab: DeltaLab, path: Path) -> Iterator[DeltaIndex]:
     engine, job = lab.engine, TableJob(INDEX, str(path), Policy(index=True), CommitOrigin("law", 1))
     with engine._sessions.lease(tag="law") as owned, engine._sessions.bound(owned) as session:
         log = TableLog(engine._scala, session, str(path))
-        index = DeltaIndex(
-            JobTable(engine._scala, log, engine.proofreader, engine._settings.boundary, job, Control(), 0)
-        )
+        parts = engine._scala, log, engine.proofreader, engine._settings.boundary, job, Control(), 0
+        index = DeltaIndex(JobTable(*parts, DeltaCaches()))
         index.snapshot()
         yield index
 

@@ -194,6 +194,27 @@ def test_a_rollback_leads_to_a_rebuild(decider: LiveDecider, lake: Lake, monkeyp
     assert counts(decider, "orders") == lake.files()
 
 
+def test_a_table_in_cells_gets_runs_for_what_is_new_and_is_not_compacted(
+    decider: LiveDecider, lake: Lake, redis_url: str
+) -> None:
+    lake.configure(**{"lakewright__cluster": "cells", "lakewright__cluster-by": "id"})
+    register(decider, PLACE, name="orders")
+    lake.append(31)
+    decider.tick()
+    assert kinds(redis_url) == set()
+    lake.append(1)
+    decider.tick()
+    assert kinds(redis_url) == {"cluster"}
+    dry = decider.post("/v1/tables/orders/actions/cluster", {"dry_run": True}).json()
+    assert (dry["due"], dry["reason"], dry["unclustered_files"]) == (True, "many_new_files", 64)
+    assert any("rewrites keep it in cells" in note for note in decider.get("/v1/tables/orders")["policy"]["notes"])
+    asked = decider.post("/v1/tables/orders/optimize", {"mode": "full"}).json()
+    assert (asked["jobs"], asked["reasons"]) == ([], {"clustered_table": 2})
+    lake.configure(lakewright__cluster="off")
+    decider.tick()
+    assert kinds(redis_url) == {"compact"}
+
+
 def test_properties_of_the_table_and_their_names_in_amoro_are_in_force_at_once(
     decider: LiveDecider, lake: Lake, redis_url: str
 ) -> None:

@@ -13,7 +13,7 @@ from shared.layout.cells.runs import CellRun
 from shared.layout.cells.tags import CELL_TAG
 from shared.layout.commit_metadata import CommitMetadata
 from shared.partitions import WHOLE_TABLE
-from shared.table import DataFile, Snapshot, TableMetadata, TableProtocol
+from shared.table import DataFile, PartitionKey, Snapshot, TableMetadata, TableProtocol
 
 ROW_BYTES = 1024
 
@@ -40,12 +40,12 @@ class MemoryCells:
     marks: list[CommitMetadata] = field(default_factory=list)
     made: int = 0
 
-    def add(self, rows: Iterable[Point], **tags: str) -> PointFile:
-        """Add a file of rows."""
+    def add(self, rows: Iterable[Point], partition: PartitionKey = WHOLE_TABLE, **tags: str) -> PointFile:
+        """Add a file of rows to a partition."""
         self.made += 1
         given = tuple(rows)
         name = f"f{self.made:05d}"
-        file = DataFile(name, len(given) * ROW_BYTES, WHOLE_TABLE, rows=len(given), tags=tags)
+        file = DataFile(name, len(given) * ROW_BYTES, partition, rows=len(given), tags=tags)
         self.files[name] = PointFile(file, given)
         return self.files[name]
 
@@ -78,7 +78,7 @@ class MemoryCells:
             for number, rows in _divided(route, first, files).items():
                 box = hull_of_points(rows)
                 tag = outputs.tag(number, box, f"output {number}")
-                written[self.add(rows, **{CELL_TAG: tag})] = box
+                written[self.add(rows, files[0].file.partition, **{CELL_TAG: tag})] = box
         self.marks.append(mark(plan.after(inputs, written)))
         for one in inputs:
             del self.files[one.file.path]

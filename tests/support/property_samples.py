@@ -96,6 +96,7 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.delete-rows-after", "none", "delete_rows_after", None),
     ("lakewright.delete-rows-every", "6 h", "delete_rows_every_s", 21_600),
     ("lakewright.cluster", "cells", "cluster", ClusterMode.CELLS),
+    ("lakewright.cluster-by", "a, `b c`", "cluster_by", "a, `b c`"),
     ("lakewright.cluster-threshold", "0.5", "cluster_threshold", Fraction(1, 2)),
     ("lakewright.index", "on", "index", True),
     ("lakewright.index-every", "0 s", "index_every_s", 0),

@@ -120,7 +120,7 @@ class Cells:
         return [file.boxed for file in self.table.files.values()]
 
     def plan(self) -> CellRun:
-        return plan_run(self.tree(), self.boxed(), self.sizes)
+        return plan_run([(self.tree(), self.boxed())], self.sizes)
 
     def run(self) -> int:
         """Run once, and return the bytes that were rewritten."""

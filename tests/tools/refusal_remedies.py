@@ -165,7 +165,7 @@ REASONS: Mapping[DecisionReason, str] = {
     ClusterReason.FEW_FILES: "Nothing; lower `lakewright.min-input-files` to cluster earlier",
     ClusterReason.BELOW_THRESHOLD: "Nothing; lower `lakewright.cluster-threshold` to cluster earlier",
     ClusterReason.BELOW_RUN: "Nothing; `lakewright cluster NAME` makes a run at once",
-    ClusterReason.NOT_CLUSTERED: "Set `CLUSTER BY`, or unset `lakewright.cluster`",
+    ClusterReason.NOT_CLUSTERED: "Set `CLUSTER BY`, on Iceberg `lakewright.cluster-by`, or unset `lakewright.cluster`",
     IndexReason.NOTHING_ELIGIBLE: "Nothing",
     IndexReason.DOUBLED: "Stop the writers, check the rows, and `RESTORE` the version that the decision names "
     "([Qbeast](qbeast.md#what-is-guaranteed)); afterwards let only one optimizer rewrite the table",

@@ -98,7 +98,7 @@ class CellWriter(EncodingWriter):
         values = [*texts_of(self._cell_columns), f"monotonically_increasing_id() AS {_ROW}"]
         read = self._rows_of(files, stored).selectExpr(self._scala.seq(values))
         some = read.filter(f"pmod({_ROW}, {sampled_rows(one.file for one in files)}) = 0").drop(_ROW)
-        return [point_of(self._cell_columns, json.loads(row)) for row in some.toJSON().collectAsList()]
+        return [point_of(self._cell_columns, row) for row in self._scala.rows(some)]
 
     def _finished(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:
         """Return the outputs with the tags of their cells, in which they are."""

@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.actions import with_range
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.conditional_put import ConditionalPuts
 from actor.formats.delta.conflicts import FAILURES
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_location
 from actor.formats.delta.read import read_partition
-from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.rewriting import DeltaRewriter, DeltaRewriteSettings
 from actor.formats.delta.self_test import self_test
-from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.table_jobs import TABLE_KINDS, TableJobLimits, TableJobs
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits
 from actor.jvm.engine_life import JvmEngine
@@ -62,14 +61,12 @@ class DeltaEngine(JvmEngine):
         self._settings = settings or EngineSettings()
         self._scala = DeltaScala(spark)
         super().__init__(spark, self._scala, secrets=self._settings.secrets, proofreader=self._settings.proofreader)
-        self._read_cache = ReadCache()
-        self._snapshots = SnapshotCache()
+        self._caches = DeltaCaches()
         self._puts = ConditionalPuts(self._scala, spark)
-        given = self._settings
+        given, caches = self._settings, self._caches
         limits = TableJobLimits(given.vacuum, given.rewrite.reserved_disk_bytes)
-        self._table_jobs = TableJobs(self._scala, self._sessions, given.boundary, limits, self.proofreader)
+        self._table_jobs = TableJobs(self._scala, self._sessions, given.boundary, limits, self.proofreader, caches)
         rewrites = DeltaRewriteSettings(given.rewrite, given.boundary, given.copy_limits)
-        caches = (self._read_cache, self._snapshots)
         self._rewriter = DeltaRewriter(self._scala, self._sessions, caches, rewrites, self.proofreader)
 
     def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
@@ -82,7 +79,7 @@ class DeltaEngine(JvmEngine):
             RetryableError: Spark or the store failed.
         """
         with self._log(location, "read") as log:
-            seen = read_partition(log, partition, self._read_cache, table_uuid=table_uuid)
+            seen = read_partition(log, partition, self._caches.reads, table_uuid=table_uuid)
         metadata = seen.shape.metadata
         files = tuple(with_range(logged, metadata.sort_key) for logged in seen.files)
         self._settings.boundary.check_files(location, files)
@@ -91,14 +88,14 @@ class DeltaEngine(JvmEngine):
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Replace the groups' files without changing data; see `DeltaRewriter.rewrite` for what it raises."""
         self._check_place(request.location)
-        with FAILURES.translated(f"rewriting {request.location}"), self._snapshots.forgotten_on_error(request.location):
+        with self._doing("rewriting", request.location):
             self._puts.check(request.location)
             return self._rewriter.rewrite(request, control)
 
     def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
         """Run a vacuum or write metadata; see `TableEngine.run_table_job`."""
         self._check_place(job.location)
-        with FAILURES.translated(f"{job.kind} of {job.location}"):
+        with self._doing(f"{job.kind} of", job.location):
             self._puts.check(job.location)
             return self._table_jobs.run(job, control)
 
@@ -112,12 +109,17 @@ class DeltaEngine(JvmEngine):
         self._settings.boundary.check_table(location)
 
     @contextmanager
+    def _doing(self, what: str, location: str) -> Iterator[None]:
+        """Say what failed, and have Delta read the table's log the next time."""
+        with FAILURES.translated(f"{what} {location}"), self._caches.snapshots.forgotten_on_error(location):
+            yield
+
+    @contextmanager
     def _log(self, location: str, doing: str) -> Iterator[TableLog]:
         self._check_place(location)
         lease = self._sessions.lease(tag=f"lakewright-{doing}")
-        cached = self._snapshots.forgotten_on_error(location)
-        with FAILURES.translated(f"{doing} {location}"), cached, lease as owned, self._sessions.bound(owned) as session:
-            yield TableLog(self._scala, session, location, self._snapshots)
+        with self._doing(doing, location), lease as owned, self._sessions.bound(owned) as session:
+            yield TableLog(self._scala, session, location, self._caches.snapshots)
 
 
 def start_engine(spark: SparkSession, settings: EngineSettings, *, scratch: str) -> tuple[DeltaEngine, int]:

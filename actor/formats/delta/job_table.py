@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.live_files import LiveGroup
@@ -12,8 +13,8 @@ from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_paths import OutputPaths, naming, new_prefix
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.read import read_table
 from actor.formats.delta.written_group import WrittenGroup
-from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.sessions import USER_METADATA, changed
 from actor.ports import TableJob, TableJobControl
 from actor.proofread.proofreader import Proofreader
@@ -27,9 +28,6 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
 from shared.table import FileKey, Snapshot
-
-FILES_IN_DRIVER = 10_000
-"""Live files that are listed without a Spark job, where the log permits it."""
 
 
 class JobWriter(Protocol):
@@ -57,6 +55,7 @@ class JobTable:
     job: TableJob
     control: TableJobControl
     reserved_disk_bytes: int
+    caches: DeltaCaches
     found: Any = None
     """The last snapshot that was read, and its live files."""
     live: tuple[LoggedFile, ...] = ()
@@ -70,8 +69,7 @@ class JobTable:
         """Return the newest version with all live files; raises InvalidInput where there is no table."""
         found = self.found = self.log.snapshot()
         shape = self.shape
-        text = self.log.few_files(found, FILES_IN_DRIVER)
-        self.live = decode_adds(self.log.files(found) if text is None else text, shape.metadata.partition_columns)
+        self.live = read_table(self.log, found, self.caches.reads)
         files = tuple(logged.file for logged in self.live)
         return Snapshot(int(found.version()), 0, shape.metadata, shape.protocol, files)
 
@@ -102,7 +100,7 @@ class JobTable:
     def tasks(self, prefix: str = "") -> ParquetTasks:
         """Return the tasks on files of the last snapshot; prefix: of what they write."""
         paths = OutputPaths(self.scala, self.log, self.found, self.shape, prefix)
-        return ParquetTasks(self.scala, self.log, paths, ParquetClasses())
+        return ParquetTasks(self.scala, self.log, paths, self.caches)
 
     def _commit(
         self, live: LiveGroup, new_writer: NewWriter, mark: Callable[[WrittenGroup], CommitMetadata], prefix: str

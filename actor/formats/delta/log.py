@@ -208,7 +208,7 @@ class TableLog:
     def partitions(self, snapshot: Any, columns: tuple[PartitionColumn, ...]) -> frozenset[PartitionKey]:
         """Return the keys of all partitions that have live files, by one Spark job."""
         texts = snapshot.allFiles().selectExpr(self._scala.seq(["to_json(partitionValues) AS text"])).distinct()
-        values = (json.loads(json.loads(row)["text"]) for row in texts.toJSON().collectAsList())
+        values = (json.loads(row["text"]) for row in self._scala.rows(texts))
         return frozenset(
             partition_key(columns, {one.physical: found.get(one.physical) for one in columns}) for found in values
         )

@@ -1,6 +1,5 @@
 """Rows of files that are over, found by Spark from the one column of their time."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -30,8 +29,7 @@ class OverRows:
         """Count the rows of a frame by the name of their file; files without any lack."""
         seq = self._scala.seq
         rows = frame.selectExpr(seq([READ[0], self._is_over])).groupBy(FILE, seq([REMOVED])).count()
-        found = map(json.loads, rows.toJSON().collectAsList())
-        return row_counts((unquote(row[FILE]), row[REMOVED], row["count"]) for row in found)
+        return row_counts((unquote(row[FILE]), row[REMOVED], row["count"]) for row in self._scala.rows(rows))
 
     def mark(self, frame: Any) -> Any:
         """Add the columns `FILE`, `PART`, `ROW` and `REMOVED` to a frame that reads some of the files."""

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import FooterReader, paths_and_sizes
-from actor.formats.delta.footers import Footers, SchemaCache, Storage
+from actor.formats.delta.footers import Footers, Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.merged_statistics import merged
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.scala import jvm_context
 
 _SUFFIXES = {"uncompressed": "", "gzip": ".gz", "lz4_raw": ".lz4raw"}  # As Spark names files; the others are `.name`.
@@ -32,14 +32,13 @@ class ParquetTasks:
         scala: DeltaScala,
         log: TableLog,
         paths: OutputPaths,
-        classes: ParquetClasses,
-        schemas: SchemaCache | None = None,
+        caches: DeltaCaches,
     ) -> None:
         self.log = log
         self.paths = paths
-        self.classes = classes
+        self.classes = caches.classes
         self.footers = FooterReader(scala, log)
-        self._stored = Footers(scala, log, self.footers, schemas)
+        self._stored = Footers(scala, log, self.footers, caches.schemas)
         self.format = OutputFormat(self._stored, paths.shape, log.location)
         self._scala = scala
         self._partition_columns = paths.shape.metadata.partition_columns

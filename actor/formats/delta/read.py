@@ -1,4 +1,4 @@
-"""Reading a partition at the newest version: from the cache where that is exact, otherwise from the snapshot.
+"""Reading a partition or a table at the newest version: from the cache where that is exact, else from the snapshot.
 
 A small table is listed as a whole the first time, so that the next job on it finds its partition without listing
 anything, whichever partition that is.
@@ -17,6 +17,9 @@ from shared.table import PartitionKey
 
 WHOLE_TABLE_FILES = 2_000
 """Files up to which a table is listed as a whole: some 2 MB of JSON, little beside the Spark job that lists them."""
+
+FILES_IN_DRIVER = 10_000
+"""Live files of a whole table that are listed without a Spark job, where the log permits it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +42,37 @@ def read_partition(
     shape, version = log.shape(snapshot), log.version(snapshot)
     check_identity(log.location, shape.metadata, table_uuid)
     check_table(log.location, shape.metadata, shape.protocol)
-    known = cache.get(log.location, partition)
-    seen = caught_up(log, known, shape, version=version) if known is not None else None
-    seen = seen or _listed(log, snapshot, shape, partition)
+    seen = _caught_up(log, cache, shape, version, partition) or _listed(log, snapshot, shape, partition)
     cache.put(log.location, seen)
     files = seen.of(partition)
     check_files(log.location, tuple(logged.file for logged in files))
     return PartitionSnapshot(version, shape, files)
+
+
+def read_table(log: TableLog, snapshot: Any, cache: ReadCache) -> tuple[LoggedFile, ...]:
+    """Return all live files of the newest snapshot; those of a small table are cached."""
+    shape, version = log.shape(snapshot), log.version(snapshot)
+    seen = _caught_up(log, cache, shape, version, None) or _listed_whole(log, snapshot, shape)
+    if len(seen.files) <= WHOLE_TABLE_FILES:
+        cache.put(log.location, seen)
+    return tuple(seen.files.values())
+
+
+def _caught_up(
+    log: TableLog, cache: ReadCache, shape: TableShape, version: int, partition: PartitionKey | None
+) -> CachedRead | None:
+    known = cache.get(log.location, partition)
+    return None if known is None else caught_up(log, known, shape, version=version)
+
+
+def _listed_whole(log: TableLog, snapshot: Any, shape: TableShape) -> CachedRead:
+    version = log.version(snapshot)
+    digest = log.digest(version)
+    few = log.few_files(snapshot, FILES_IN_DRIVER)
+    found = decode_adds(log.files(snapshot) if few is None else few, shape.metadata.partition_columns)
+    if few is not None:
+        log.cache(snapshot)
+    return CachedRead(None, version, digest, shape, {logged.key: logged for logged in found})
 
 
 def _listed(log: TableLog, snapshot: Any, shape: TableShape, partition: PartitionKey) -> CachedRead:

@@ -79,8 +79,8 @@ class ReadCache:
         self._shapes[location] = shape
         return shape
 
-    def get(self, location: str, partition: PartitionKey) -> CachedRead | None:
-        """Return the latest read of a partition, None if there is none."""
+    def get(self, location: str, partition: PartitionKey | None) -> CachedRead | None:
+        """Return the latest read of a partition, or of the whole table (None); None if there is none."""
         with self._lock:
             known = [self._reads.get((location, key)) for key in (None, partition)]
         return max((seen for seen in known if seen is not None), key=lambda seen: seen.version, default=None)

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from actor.formats.delta.actions import require_origins
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
-from actor.formats.delta.footers import SchemaCache
 from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.live_files import LiveGroup, resolve_live
 from actor.formats.delta.log import TableLog, TableShape
@@ -17,9 +17,7 @@ from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.preflight import check_table
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.read_cache import ReadCache
-from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.write import DeltaWriter
-from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits, CopyRule
 from actor.jvm.sessions import Sessions
 from actor.ports import Control, RewriteOutcome, RewriteRequest
@@ -67,17 +65,15 @@ class DeltaRewriter:
         self,
         scala: DeltaScala,
         sessions: Sessions,
-        caches: tuple[ReadCache, SnapshotCache],
+        caches: DeltaCaches,
         settings: DeltaRewriteSettings,
         proofreader: Proofreader,
     ) -> None:
         self._scala = scala
         self._sessions = sessions
-        self._read_cache, self._snapshots = caches
+        self._caches = caches
         self._settings = settings
         self._proofreader = proofreader
-        self._classes = ParquetClasses()
-        self._schemas = SchemaCache()
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Replace the groups' files; see `ExactRewrite.run`. Raises InvalidInput, OtherTable and Unsupported, too."""
@@ -91,19 +87,19 @@ class DeltaRewriter:
             conf=naming(prefix),
         )
         with lease as owned, self._sessions.bound(owned) as session:
-            log = TableLog(self._scala, session, request.location, self._snapshots)
+            log = TableLog(self._scala, session, request.location, self._caches.snapshots)
             snapshot = log.snapshot()
             shape = log.shape(snapshot)
             check_identity(log.location, shape.metadata, request.table_uuid)
             check_table(log.location, shape.metadata, shape.protocol)
             paths = OutputPaths(self._scala, log, snapshot, shape, prefix)
-            tasks = ParquetTasks(self._scala, log, paths, self._classes, self._schemas)
+            tasks = ParquetTasks(self._scala, log, paths, self._caches)
             rule = CopyRule(request.may_copy, request.full_bytes, self._settings.copy_limits)
             proofs = Proofs(self._proofreader, log, shape, request.proofread, " ".join(tags), tasks.footers)
             hider = RowHider(self._scala, log, shape, proofs, request.carry_below)
             entered = partial(self._sessions.bound, owned)
             rewrite = ExactRewrite(
-                DeltaFiles(log, snapshot, shape, self._read_cache),
+                DeltaFiles(log, snapshot, shape, self._caches.reads),
                 DeltaWriter(self._scala, snapshot, tasks, rule, hider, entered),
                 DeltaTarget(self._scala, log, shape, origin, hider),
                 self._settings.boundary,

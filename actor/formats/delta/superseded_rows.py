@@ -6,7 +6,6 @@ without a key or a sequence is never superseded and supersedes none. If the newe
 goes with the others.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -78,7 +77,7 @@ class SupersededRows(AbstractContextManager["SupersededRows"]):
         kept = f"CASE WHEN {_NEWEST} AND NOT {_RANK}.marked THEN 1 ELSE 0 END"
         counted = self._functions.expr(f"sum({_ROWS} - {kept}) AS {_ROWS}")
         rows = self._ranked.groupBy(FILE, self._scala.seq()).agg(counted, self._scala.seq()).filter(f"{_ROWS} > 0")
-        return {unquote(found[FILE]): int(found[_ROWS]) for found in map(json.loads, rows.toJSON().collectAsList())}
+        return {unquote(found[FILE]): int(found[_ROWS]) for found in self._scala.rows(rows)}
 
     def mark(self, frame: Any) -> Any:
         """Add the columns `FILE`, `PART`, `ROW` and `REMOVED` to a frame that reads some of the files."""

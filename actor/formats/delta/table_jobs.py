@@ -12,6 +12,7 @@ from typing import Any
 
 from actor.cells.job import CellJob
 from actor.formats.delta.actions import decode_metadata, decode_protocol
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.cell_table import DeltaCells
 from actor.formats.delta.cluster_job import StatementJob
 from actor.formats.delta.deduplicate import Deduplication
@@ -58,6 +59,10 @@ class TableJobLimits:
     reserved_disk_bytes: int
 
 
+_EACH_AFTER_A_COMMIT = frozenset({CLUSTER, INDEX})
+"""Kinds of which a job runs after each few commits: it learns of them alone. Others read the log itself."""
+
+
 class TableJobs:
     """Runs jobs on whole tables; safe to call from several threads."""
 
@@ -68,8 +73,10 @@ class TableJobs:
         boundary: Boundary,
         limits: TableJobLimits,
         proofreader: Proofreader,
+        caches: DeltaCaches,
     ) -> None:
         self._scala = scala
+        self._caches = caches
         self._sessions = sessions
         self._boundary = boundary
         self._proofreader = proofreader
@@ -89,7 +96,8 @@ class TableJobs:
             return PropertiesJob(self._scala, self._sessions, job, control).run()
         lease = self._sessions.lease(tag=job.origin.job)
         with lease as owned, self._sessions.bound(owned) as session:
-            log = TableLog(self._scala, session, job.location)
+            cached = self._caches.snapshots if job.kind in _EACH_AFTER_A_COMMIT else None
+            log = TableLog(self._scala, session, job.location, cached)
             return self._run_on(log, job, control)
 
     def _run_on(self, log: TableLog, job: TableJob, control: TableJobControl) -> TableJobOutcome:
@@ -98,7 +106,7 @@ class TableJobs:
         if job.kind == CHECKPOINT:
             return CheckpointJob(self._scala, log, job, control).run()
         reserved = self._limits.reserved_disk_bytes
-        table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved)
+        table = JobTable(self._scala, log, self._proofreader, self._boundary, job, control, reserved, self._caches)
         if job.kind == CLUSTER:
             return CellJob(DeltaCells(table), job, control).run()
         if job.kind == INDEX:

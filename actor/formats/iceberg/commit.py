@@ -95,7 +95,7 @@ class SnapshotTarget:
         self.refresh = table.refresh
         self.head = head
         self.base = head  # What the newest attempt was made upon.
-        self._user_metadata = user_metadata
+        self.user_metadata = user_metadata
         self._made: tuple[int, int | None] | None = None  # The version of this write, and the one that it followed.
 
     @cached_property
@@ -112,7 +112,7 @@ class SnapshotTarget:
         tags = {one.file.path.rpartition("/")[2]: group.live.group.tags for group in groups for one in group.outputs}
         tagged = {name: of_file for name, of_file in tags.items() if of_file}
         own = {
-            COMMIT_KEY: self._user_metadata,
+            COMMIT_KEY: self.user_metadata,
             WRITE_KEY: self.write_id,
             PROOFREAD_KEY: weakest(one.proof for one in groups),
         }

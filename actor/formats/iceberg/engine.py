@@ -7,13 +7,16 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from actor.cells.job import CellJob
 from actor.engines import RUNNABLE_KINDS
 from actor.formats.iceberg.catalogs import TableLoader
+from actor.formats.iceberg.cell_table import CellTarget, IcebergCells
 from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.conflicts import FAILURES, is_token_refused
 from actor.formats.iceberg.expire import IcebergAgedTable
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
+from actor.formats.iceberg.java_cells import JavaCells
 from actor.formats.iceberg.java_deletes import JavaDeletes
 from actor.formats.iceberg.java_manifests import JavaManifests
 from actor.formats.iceberg.java_statistics import JavaStatistics, keep_statistics
@@ -53,7 +56,7 @@ from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.formats.iceberg.refusal import refusal
 from shared.formats.iceberg.support import JOB_KINDS
-from shared.jobs.payload import EXPIRE, SET_PROPERTIES
+from shared.jobs.payload import CLUSTER, EXPIRE, SET_PROPERTIES
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
 from shared.layout.upkeep import COMPUTE_STATISTICS, MERGE_DELETES, REWRITE_MANIFESTS
@@ -134,7 +137,8 @@ class IcebergEngine(JvmEngine):
             self._check_plain(head, request.location)
             rule = CopyRule(request.may_copy, request.full_bytes, given.copy_limits)
             writer, reader = self._writer(opened, head, rule, request.proofread, " ".join(tags))
-            check = _HeadCheck(request, head.protocol.min_writer)
+            same = partial(_check, location=request.location, table_uuid=request.table_uuid)
+            check = _HeadCheck(same, request.location, head.protocol.min_writer)
             rewrite = ExactRewrite(
                 _IcebergFiles(table, head),
                 writer,
@@ -184,8 +188,9 @@ class IcebergEngine(JvmEngine):
             return StatisticsJob(JavaStatistics(self._scala, table, opened.session), job, control, check).run()
         if job.kind == SET_PROPERTIES:
             return IcebergPropertiesJob(table, job, control, check).run()
-        if job.kind == EXPIRE:
-            return self._expire(opened, job, control, check)
+        if job.kind in (EXPIRE, CLUSTER):
+            run = self._expire if job.kind == EXPIRE else self._cluster
+            return run(opened, job, control, check)
         store = JavaVacuumTable(self._scala, table, check, self._boundary)
         return IcebergVacuum(store, job, control, self._settings.vacuum).run()
 
@@ -200,6 +205,25 @@ class IcebergEngine(JvmEngine):
         reserved = self._settings.rewrite.reserved_disk_bytes
         aged = IcebergAgedTable(*(opened.table, opened.session, self._boundary, job, control), check, writer, reserved)
         return ExpiryJob(aged, job, control).run()
+
+    def _cluster(
+        self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
+    ) -> TableJobOutcome:
+        def check_place(head: TableHead) -> None:
+            check(head)
+            self._check_plain(head, job.location)
+
+        def open_for(head: TableHead) -> tuple[StagedWriter, CellTarget]:
+            rule = CopyRule(False, 0, self._settings.copy_limits)  # noqa: FBT003 - rows are divided
+            writer, reader = self._writer(opened, head, rule, job.policy.proofread, job.origin.job)
+            same = _HeadCheck(check_place, job.location, head.protocol.min_writer)
+            mark, compared = job.mark().encode(), Comparisons(reader.check_places)
+            return writer, CellTarget(opened.table, same, head, mark, compared)
+
+        reserved, manifests = self._settings.rewrite.reserved_disk_bytes, JavaCells(self._scala, opened.table)
+        given = job, control, self._boundary
+        cells = IcebergCells(opened.table, manifests, *given, check_place, open_for, reserved)
+        return CellJob(cells, job, control).run()
 
     def _merge_deletes(
         self, table: JavaTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
@@ -265,22 +289,23 @@ class _IcebergFiles:
 
 @dataclass(frozen=True, slots=True)
 class _HeadCheck:
-    """Checks, before each attempt, that the table is still the one of the request.
+    """Checks, before each attempt, that the table is still the same one; `same` raises for any other.
 
     Outputs that were written under version 2 hold no ids of rows; inputs have got theirs with the first commit under
     version 3, and would lose them.
     """
 
-    request: RewriteRequest
+    same: Callable[[TableHead], None]
+    location: str
     format_version: int
 
     def check(self, head: TableHead) -> None:
         """Raise Unsupported or OtherTable, and Conflict if the format version is not the one that was read."""
-        _check(head, self.request.location, self.request.table_uuid)
+        self.same(head)
         found = head.protocol.min_writer
         if found != self.format_version:
             raise Conflict(
-                f"{self.request.location} had format version {self.format_version} when it was read, and has {found} "
+                f"{self.location} had format version {self.format_version} when it was read, and has {found} "
                 "now; plan it again",
                 kind="FormatVersion",
             )

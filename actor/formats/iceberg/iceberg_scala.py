@@ -36,6 +36,11 @@ class IcebergScala(Scala):
         return JavaStatics(self, "iceberg.IcebergAges")
 
     @cached_property
+    def iceberg_cells(self) -> JavaStatics:
+        """Our class that reads bounds of clustering columns, and has outputs named by cells (`IcebergCells.java`)."""
+        return JavaStatics(self, "iceberg.IcebergCells")
+
+    @cached_property
     def iceberg_deletes(self) -> JavaStatics:
         """Our class that lists the delete files that apply to data files (`IcebergDeletes.java`)."""
         return JavaStatics(self, "iceberg.IcebergDeletes")

@@ -148,14 +148,19 @@ class JavaTable:
         parser = self._scala.resolve(f"{_ICEBERG}.SchemaParser")
         return table_columns(json.loads(parser.toJson(self._table.schema())), properties)
 
-    def stage(self, name: str, group: InputGroup, *, is_checked: bool = True) -> None:
+    def stage(
+        self, name: str, group: InputGroup, *, is_checked: bool = True, prefixes: Sequence[str] | None = None
+    ) -> None:
         """Make the group's scan tasks readable and its outputs collectable under a name.
 
-        Not `is_checked`: columns are read and written as if the schema let them be null.
+        Not `is_checked`: columns are read and written as if the schema let them be null. prefixes: of the names of
+        files, by the number of the part in Spark that writes them.
         """
         table = (
             self._table if is_checked else self._scala.resolve("io.lakewright.iceberg.UncheckedTable").of(self._table)
         )
+        if prefixes is not None:
+            table = self._scala.iceberg_cells.named(table, self._scala.java_list(prefixes))
         self._static("SparkTableCache").add(name, table)
         self._manager().stageTasks(self._table, name, self._of_inputs("tasks", group.inputs))
 

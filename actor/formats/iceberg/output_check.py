@@ -33,6 +33,7 @@ class PathTaken(StrEnum):
     COPIED = "copied"
     BY_COLUMN = "by column"
     ENCODED = "encoded"
+    DIVIDED = "divided"
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class _TagLookup:
         """Return a file's tags, and when it was added in ms since 1970 (0: not known)."""
         by = self._snapshots.get(sequence or 0)
         if by is None:
-            return {}, 0
+            return file_tags({}, path), 0
         if by.id not in self._decoded:
             self._decoded[by.id] = decode_tags(by.summary.get(TAGS_KEY))
         return file_tags(self._decoded[by.id], path), by.timestamp_ms

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -61,6 +61,18 @@ class RowRemoval:
     condition: str
     rows: int
     over: Deletes
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Outputs of one group: the number of a row's, as SQL, and what the name of each begins with."""
+
+    choice: str
+    prefixes: tuple[str, ...]
+
+
+_OUTPUT, _ROW = "__lakewright_output", "__lakewright_row"
+"""Columns that exist only while rows are divided."""
 
 
 class BytesCopier(Protocol):
@@ -149,6 +161,17 @@ class StagedWriter:
         with self._refused_damage(live):
             return self._encode(live, EncodeReason.DELETE_FILES, self._copier.footers(live), removal)
 
+    def write_divided(self, live: InputGroup, division: Division) -> StagedGroup:
+        """Write the group's rows as several files; raises as `write` does."""
+        with self._refused_damage(live):
+            return self._encode(live, EncodeReason.ROW_ORDER, self._copier.footers(live), division=division)
+
+    def sample(self, live: InputGroup, values: Sequence[str], every: int) -> Sequence[Mapping[str, str]]:
+        """Return each so many-th row of a group by name: values, as SQL, which are texts; raises as `write` does."""
+        with self._refused_damage(live), self._staged(live, self._copier.footers(live)) as (_, frame):
+            numbered = frame.selectExpr(*values, f"monotonically_increasing_id() AS {_ROW}")
+            return [row.asDict() for row in numbered.filter(f"pmod({_ROW}, {every}) = 0").drop(_ROW).collect()]
+
     def check_over(self, live: InputGroup, over: Deletes) -> Proof:
         """Have all rows of a group's inputs read, and found to be over; raises Difference if one is not."""
         return self._reader.check_over(live, over)
@@ -185,7 +208,12 @@ class StagedWriter:
         return False
 
     def _encode(
-        self, live: InputGroup, reason: EncodeReason, footers: GroupFooters, removal: RowRemoval | None = None
+        self,
+        live: InputGroup,
+        reason: EncodeReason,
+        footers: GroupFooters,
+        removal: RowRemoval | None = None,
+        division: Division | None = None,
     ) -> StagedGroup:
         refuse_names(self.columns, self._table.location)
         refuse_types(self.columns, self._table.location)
@@ -195,10 +223,8 @@ class StagedWriter:
         constants = partition_constants(self.columns, self._head, live)
         refuse_structs(footers, constants, live, self._table.location)
         self._copier.check_pages(live)
-        name = str(uuid.uuid4())
-        try:
-            self._table.stage(name, live, is_checked=not footers.may_hold_forbidden_nulls)
-            frame = self._read(name, by_row=needs_row_reader(footers))
+        with self._staged(live, footers, division) as (name, rows):
+            frame = rows
             expected = known_rows(live.inputs)
             if expected is None:
                 expected = self._count(frame, live)
@@ -206,12 +232,23 @@ class StagedWriter:
             if removal is not None:
                 over, expected = removal.over, expected - removal.rows
                 frame = frame.filter(f"NOT coalesce({removal.condition}, false)")
-            in_order = self._table.read_order(frame) == [one.path for one in live.inputs]
-            self._write(frame, name, live)
+            in_order = division is None and self._table.read_order(frame) == [one.path for one in live.inputs]
+            self._write(frame.coalesce(1) if division is None else _divided(frame, division), name, live)
             outputs = tuple(_output(raw, live) for raw in self._table.outputs(name))
+            path_taken = PathTaken.ENCODED if division is None else PathTaken.DIVIDED
             return self._checked(
-                StagedGroup(live, outputs, expected, reason, in_order=in_order), footers, PathTaken.ENCODED, over
+                StagedGroup(live, outputs, expected, reason, in_order=in_order), footers, path_taken, over
             )
+
+    @contextmanager
+    def _staged(
+        self, live: InputGroup, footers: GroupFooters, division: Division | None = None
+    ) -> Iterator[tuple[str, DataFrame]]:
+        """Yield the name under which a group is read and written, and its rows."""
+        name, prefixes = str(uuid.uuid4()), None if division is None else division.prefixes
+        try:
+            self._table.stage(name, live, is_checked=not footers.may_hold_forbidden_nulls, prefixes=prefixes)
+            yield name, self._read(name, by_row=needs_row_reader(footers))
         finally:
             self._table.unstage(name)
 
@@ -239,8 +276,7 @@ class StagedWriter:
 
     def _write(self, frame: DataFrame, name: str, live: InputGroup) -> None:
         (
-            frame.coalesce(1)
-            .write.format("iceberg")
+            frame.write.format("iceberg")
             .option("rewritten-file-scan-task-set-id", name)
             .option("target-file-size-bytes", str(WHOLE_BYTES))
             .option("distribution-mode", "none")
@@ -266,7 +302,7 @@ class StagedWriter:
     def _check(self, live: InputGroup, outputs: Sequence[IcebergFile], expected: int, path_taken: PathTaken) -> None:
         """Raise unless outputs have rows and partition of the inputs; our own tasks take the partition from these."""
         written = sum(output.file.rows or 0 for output in outputs)
-        placed = outputs if path_taken is PathTaken.ENCODED else ()
+        placed = outputs if path_taken in (PathTaken.ENCODED, PathTaken.DIVIDED) else ()
         strays = [output for output in placed if not self._table.has_partition_of(output.raw, live.inputs[0])]
         where = f"the rewrite of {len(live.inputs)} files in {live.group.partition} of {self._table.location}"
         if strays:
@@ -280,8 +316,13 @@ class StagedWriter:
                 f"{where} was stopped before its commit: {expected} rows in, {written} rows out. First input: "
                 f"{live.inputs[0].path}. The table is unchanged"
             )
-        if written and len(outputs) != 1:
+        if written and len(outputs) != 1 and path_taken is not PathTaken.DIVIDED:
             raise RetryableError(f"{where} wrote {len(outputs)} files and not one; the table is unchanged")
+
+
+def _divided(frame: DataFrame, division: Division) -> DataFrame:
+    numbered = frame.selectExpr("*", f"{division.choice} AS {_OUTPUT}")
+    return numbered.repartitionById(len(division.prefixes), _OUTPUT).drop(_OUTPUT)
 
 
 def _column(path: Sequence[str]) -> Column:

@@ -1,6 +1,5 @@
 """Rows of index files as Spark reads and places them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +39,7 @@ class SparkRows:
                 self._scala.seq([self._functions.expr(f"min({_WEIGHT}) AS low")]),
             )
         )
-        found = map(json.loads, counted.toJSON().collectAsList())
+        found = self._scala.rows(counted)
         return {(one[FILE], one[_BLOCK], one[CUBE]): RowCount(one["counted"], one["low"]) for one in found}
 
     def ranges(self) -> Mapping[str, Sequence[FoundRange]]:
@@ -49,7 +48,7 @@ class SparkRows:
         ranges = [self._functions.expr(f"{_range(one)} AS {name}") for name, one in named.items()]
         grouped = self._with_file(["*"]).groupBy(FILE, self._scala.seq())
         counted = grouped.agg(self._functions.expr("count(1) AS counted"), self._scala.seq(ranges))
-        found = map(json.loads, counted.toJSON().collectAsList())
+        found = self._scala.rows(counted)
         return {one[FILE]: [one[name] for name in named] for one in found}
 
     def placed(self, places: Places) -> Any:

@@ -245,9 +245,7 @@ def _cell_report(info: object) -> CellReport | None:
     if not isinstance(info, dict) or info.get("operation") != _OPTIMIZE:
         return None
     mark = commit_metadata.decode(info.get("userMetadata"))
-    counts = () if mark is None else (mark.left_bytes, mark.settled_files, mark.settled_bytes)
-    known = [max(0, count) for count in counts if count is not None]
-    return CellReport(*known) if len(known) == len(CellReport._fields) else None
+    return None if mark is None else mark.cell_report
 
 
 def _origin(info: object) -> CommitOrigin | None:

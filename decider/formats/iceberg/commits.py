@@ -41,7 +41,7 @@ class FileHistory:
         self._tags: dict[int, Mapping[str, Mapping[str, str]]] = {}
 
     def data_file(self, entry: Entry, deletes: AppliedDeletes = NO_DELETES) -> DataFile:
-        """Return a live file with the deletes that apply; those whose snapshot expired have no time and no tags."""
+        """Return a live file with the deletes that apply; where its snapshot expired, without time and most tags."""
         by = self._by_id.get(entry.snapshot or 0)
         return DataFile(
             entry.path,
@@ -51,16 +51,20 @@ class FileHistory:
             rows=entry.rows,
             deleted_rows=deletes.rows,
             modified_ms=by.timestamp_ms if by is not None else 0,
-            tags=self._tags_of(by, entry.path) if by is not None else {},
+            tags=self._tags_of(by, entry.path),
         )
 
     def removed_file(self, entry: Entry) -> RemovedFile:
-        """Return a removed file; its tags are not known (None) unless the snapshot that added it is retained."""
+        """Return a removed file; where the snapshot that added it expired, only the tag in its name is known."""
         by = self._by_sequence.get(entry.file_sequence)
-        tags = self._tags_of(by, entry.path) if by is not None else None
-        return RemovedFile(entry.path, None, entry.size_bytes, entry.partition, tags=tags)
+        tags = self._tags_of(by, entry.path)
+        return RemovedFile(
+            entry.path, None, entry.size_bytes, entry.partition, tags=None if by is None and not tags else tags
+        )
 
-    def _tags_of(self, by: SnapshotRecord, path: str) -> Mapping[str, str]:
+    def _tags_of(self, by: SnapshotRecord | None, path: str) -> Mapping[str, str]:
+        if by is None:
+            return file_tags({}, path)
         if by.id not in self._tags:
             self._tags[by.id] = decode_tags(by.summary.get(TAGS_KEY))
         return file_tags(self._tags[by.id], path)
@@ -99,6 +103,7 @@ def snapshot_commit(snapshot: SnapshotRecord, at: Position, entries: Iterable[En
         removed_deletes=tuple(removed_deletes),
         deduplicated_version=None if ours is None else ours.deduplicated_version,
         superseded_files=int(snapshot.parent is not None) + len(removed_deletes),
+        cells=None if ours is None else ours.cell_report,
     )
 
 

@@ -5,7 +5,7 @@ from shared.formats.support import FormatSupport
 from shared.jobs.payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, EXPIRE, INDEX, SET_PROPERTIES, VACUUM
 from shared.layout.upkeep import UPKEEP
 
-JOB_KINDS = (COMPACT, VACUUM, EXPIRE, *(one.kind for one in UPKEEP), SET_PROPERTIES)
+JOB_KINDS = (COMPACT, VACUUM, EXPIRE, CLUSTER, *(one.kind for one in UPKEEP), SET_PROPERTIES)
 """Kinds of jobs that the engine runs."""
 
 SUPPORT = FormatSupport(
@@ -13,8 +13,8 @@ SUPPORT = FormatSupport(
     job_kinds=JOB_KINDS,
     orders_rows=False,
     has_entries=True,
+    names_cluster_columns=True,
     instead={
-        CLUSTER: "there is no CLUSTER BY in Iceberg",
         INDEX: "tables with a Qbeast index are Delta tables",
         DEDUPLICATE: "use MERGE INTO in the table's own engine",
         CHECKPOINT: "there are no checkpoints in Iceberg; use rewrite-manifests",

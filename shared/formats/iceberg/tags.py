@@ -1,7 +1,13 @@
-"""Tags of data files: Iceberg's files have none, so the snapshot that adds a file names its tags."""
+"""Tags of data files: Iceberg's files have none, so the snapshot that adds a file names its tags.
+
+A cell is in the name of the file itself, which outlives the snapshot.
+"""
 
 from collections.abc import Mapping
 from json import dumps, loads
+
+from shared.formats.iceberg.cell_names import tag_of
+from shared.layout.cells.tags import CELL_TAG
 
 
 def encode_tags(tags: Mapping[str, Mapping[str, str]]) -> str:
@@ -21,5 +27,7 @@ def decode_tags(text: str | None) -> dict[str, dict[str, str]]:
 
 
 def file_tags(tags: Mapping[str, Mapping[str, str]], path: str) -> Mapping[str, str]:
-    """Return the tags of a data file by its path."""
-    return tags.get(path.rpartition("/")[2], {})
+    """Return the tags of a data file by its path, of those that its snapshot names."""
+    name = path.rpartition("/")[2]
+    own, cell = tags.get(name, {}), tag_of(name)
+    return own if cell is None else {**own, CELL_TAG: cell}

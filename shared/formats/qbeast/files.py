@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from shared.errors import Corrupt
@@ -22,6 +23,9 @@ MAX_WEIGHT = 2**31 - 1
 """The greatest weight; a cube that may hold rows of it is a leaf."""
 
 _MAX_ROWS = 2**63 - 1
+
+_MOST_TEXTS = 10_000
+"""Tags whose blocks are remembered: a table with an index is read again after each of its commits."""
 
 
 class FileClass(StrEnum):
@@ -105,6 +109,7 @@ def _revision(text: str, revisions: Revisions) -> Revision:
     return found
 
 
+@lru_cache(_MOST_TEXTS)
 def _blocks(text: str, space: CubeSpace | None) -> tuple[Block, ...]:
     try:
         raw = json.loads(text)

@@ -111,7 +111,12 @@ def find_operations(tree: Node, files: Iterable[BoxedFile], sizes: CellSizes) ->
         _at_inner_node(node, there, sizes) if node.parts else _in_cell(node, there, sizes) for node, there in at.items()
     )
     due = (operation for operation in found if operation is not None)
-    return sorted(due, key=lambda one: (-one.urgency, one.files[0].file.path))
+    return sorted(due, key=by_urgency)
+
+
+def by_urgency(operation: CellOperation) -> tuple[float, str]:
+    """Return by what the most urgent of operations is first, and all of them are in one order."""
+    return -operation.urgency, operation.files[0].file.path
 
 
 def _at_inner_node(node: Node, files: Sequence[BoxedFile], sizes: CellSizes) -> CellOperation | None:

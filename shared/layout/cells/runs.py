@@ -4,10 +4,18 @@ So runs cost about the same each, whatever the table's size: two targets, or eig
 is more. A run starts once half of it is due, or many files are new.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import merge
 
-from shared.layout.cells.operations import WAITING_FILES, BoxedFile, CellOperation, CellSizes, find_operations
+from shared.layout.cells.operations import (
+    WAITING_FILES,
+    BoxedFile,
+    CellOperation,
+    CellSizes,
+    by_urgency,
+    find_operations,
+)
 from shared.layout.cells.tree import Node
 
 MANY_FILES = 64
@@ -33,9 +41,9 @@ def is_run_due(new_files: int, new_bytes: int, left_bytes: int, sizes: CellSizes
     return new_files >= MANY_FILES or left_bytes + (new_bytes if is_counted else 0) >= sizes.run_bytes / 2
 
 
-def plan_run(tree: Node, files: Sequence[BoxedFile], sizes: CellSizes) -> CellRun:
-    """Plan a run on the live files of a table; `tree` is the tree of their cells."""
-    due = find_operations(tree, files, sizes)
+def plan_run(trees: Iterable[tuple[Node, Sequence[BoxedFile]]], sizes: CellSizes) -> CellRun:
+    """Plan a run on the live files of a table: for each partition the tree of its cells, and its files."""
+    due = list(merge(*(find_operations(tree, files, sizes) for tree, files in trees), key=by_urgency))
     taken: list[CellOperation] = []
     spent = 0
     for operation in due:

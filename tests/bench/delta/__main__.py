@@ -30,7 +30,7 @@ from tests.bench.delta.rules import (
     DeltaRule,
     Optimize,
 )
-from tests.bench.delta.trace import Trace, make_trace
+from tests.bench.delta.trace import MERGE_EVERY, Trace, make_trace
 from tests.bench.machine import Limit, exit_code, keep, machine
 from tests.bench.spark import started_spark
 from tests.support.line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, grid_line, legend
@@ -139,6 +139,7 @@ def measure(
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--commits", type=int, default=240)
     parser.add_argument("--rounds", type=int, default=rounds, help="how often each rule plays the trace, in one JVM")
+    parser.add_argument("--merge-every", type=int, default=MERGE_EVERY, help="commits from one MERGE to the next")
     parser.add_argument("--rules", nargs="*", default=names, choices=names)
     asked = parser.parse_args()
     print(f"seed {asked.seed}; {machine()}")
@@ -161,7 +162,8 @@ def measure(
 
 def make(folder: Path, asked: Any, *, for_iceberg: bool = False) -> Trace:
     """Return the trace that is played."""
-    trace = make_trace(folder / "trace", commits=asked.commits, seed=asked.seed, for_iceberg=for_iceberg)
+    given = {"commits": asked.commits, "seed": asked.seed, "merge_every": asked.merge_every}
+    trace = make_trace(folder / "trace", **given, for_iceberg=for_iceberg)
     print(f"{trace.files} files, {trace.bytes / 1e6:.1f} MB, target {TARGET_BYTES} bytes", flush=True)
     return trace
 

@@ -187,23 +187,22 @@ def play(spark: SparkSession, rule: LeaveAlone, trace: Trace, table: Table) -> P
 def _play_commits(rule: LeaveAlone, trace: Trace, table: Table, played: Played, meters: tuple[Meter, Meter]) -> None:
     """Play all commits; meters: of the rule, and of what writers do in the JVM."""
     meter, foreign = meters
-    merging: PendingMerge | None = None
-    until = 0
+    merging: list[tuple[int, PendingMerge]] = []
     inside: list[tuple[float, bool]] = []
     for number, commit in enumerate(trace.commits, 1):
-        if commit.merge_day is not None and merging is None:
-            merging = _measured(foreign, partial(table.merge, commit.merge_day))
-            until = number + MERGE_COMMITS - 1
+        if commit.merge_day is not None:
+            begun = _measured(foreign, partial(table.merge, commit.merge_day))
+            merging.append((number + MERGE_COMMITS - 1, begun))
         table.bring(trace.folder, commit.adds)
         if not _appended(rule, commit.adds, table, inside, meter):
             table.append(commit.adds)
         rule.look()
         played.compaction_cpu_s += meter.cpu_s(lambda number=number: rule.after(number))  # type: ignore[misc]
         table.follow()
-        if merging is not None and number >= until:
+        while merging and merging[0][0] <= number:
+            _, ended = merging.pop(0)
             played.merges += 1
-            played.merges_aborted += not _measured(foreign, merging.commit)
-            merging = None
+            played.merges_aborted += not _measured(foreign, ended.commit)
         table.follow()
         played.curve.append(table.files)
         if number % 60 == 0:

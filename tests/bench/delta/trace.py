@@ -57,15 +57,19 @@ def days() -> list[str]:
     return [(_FIRST_DAY + timedelta(number)).isoformat() for number in range(PARTITIONS)]
 
 
-def make_trace(folder: Path, *, commits: int, seed: int, for_iceberg: bool = False) -> Trace:
+def make_trace(
+    folder: Path, *, commits: int, seed: int, for_iceberg: bool = False, merge_every: int = MERGE_EVERY
+) -> Trace:
     """Write the data files of a trace below `folder`, and return its commits.
 
     for_iceberg: files are as Iceberg's writers leave them, with ids of columns, the partition column, and zstd.
+    merge_every: commits from the beginning of a MERGE to that of the next one; no two are on one day at a time.
     """
     dice, names = random.Random(seed), days()
     today = [number * PARTITIONS // commits for number in range(commits)]
     touched = [list(_touched(dice, names, day)) for day in today]
     made: list[TraceCommit] = []
+    merged: dict[str, int] = {}
     rows = 0
     for number in range(commits):
         adds = []
@@ -75,9 +79,10 @@ def make_trace(folder: Path, *, commits: int, seed: int, for_iceberg: bool = Fal
             rows += count
         recent = names[max(0, today[number] - MERGE_DAYS) : today[number]]
         busy = {day for later in touched[number : number + MERGE_COMMITS] for day in later}
-        quiet = [day for day in recent if day not in busy]
-        merging = number % MERGE_EVERY == MERGE_EVERY // 2 and number + MERGE_COMMITS <= commits and quiet
+        quiet = [day for day in recent if day not in busy and merged.get(day, 0) <= number]
+        merging = number % merge_every == merge_every // 2 and number + MERGE_COMMITS <= commits and quiet
         made.append(TraceCommit(tuple(adds), dice.choice(quiet) if merging else None))
+        merged[made[-1].merge_day or ""] = number + MERGE_COMMITS
     return Trace(tuple(made), folder, rows)
 
 

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from tests.bench.machine import exit_code, keep, machine
 from tests.bench.spark import started_spark
 from tests.bench.writers.playing import GROUPS, OURS, THEIRS, WITHOUT, Played, limits, play, rewrite
-from tests.bench.writers.rows import Rows, Writer, change, digest, new_rows
+from tests.bench.writers.rows import STEPS_AFTERWARDS, Rows, Writer, change, digest, new_rows
 from tests.bench.writers.tables import OnDelta, OnIceberg, Table
 from tests.support.iceberg_foreign import ForeignWriter, field
 
@@ -82,7 +82,8 @@ def play_case(spark: SparkSession, folder: Path, case: Case, asked: Any) -> Iter
             name = f"{case.name}_{place}_{number}".replace("-", "_")
             table, rows = case.table(spark, folder, name, count, asked.files), new_rows(range(count))
             steps = partial(step, table, rows, Random(asked.seed + number))
-            writer = Writer(steps, table.failures, asked.statements, asked.every)
+            afterwards = asked.statements if asked.rate else STEPS_AFTERWARDS
+            writer = Writer(steps, table.failures, asked.statements, asked.every, afterwards)
             play(table, writer, rows, played, may_copy=case.may_copy)
             rmtree(table.path)  # A gigabyte, and as much again.
         yield played
@@ -119,6 +120,9 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=0.5, help="seconds from statement to statement")
     parser.add_argument("--statements", type=int, default=30, help="of the writer of a table, at most")
     parser.add_argument("--tables", type=int, default=1, help="tables of each side, for a rate of aborted statements")
+    parser.add_argument(
+        "--rate", action="store_true", help="each writer takes all its statements, one rewrite among them"
+    )
     all_sides = [OURS, WITHOUT, THEIRS]
     parser.add_argument("--sides", nargs="*", default=all_sides, choices=all_sides)
     parser.add_argument("--cases", nargs="*", default=names, choices=names)

@@ -56,11 +56,22 @@ def change(number: int, one: int, rows: Rows) -> tuple[str, Callable[[], object]
 
 
 class Writer(threading.Thread):
-    """Takes so many steps, one every `every_s` seconds; one that conflicts is counted as aborted, and not repeated."""
+    """Takes so many steps, one every `every_s` seconds; one that conflicts is counted as aborted, and not repeated.
 
-    def __init__(self, step: Callable[[int], Any], failures: Failures, steps: int, every_s: float) -> None:
+    afterwards: steps that follow when all files are rewritten.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[int], Any],
+        failures: Failures,
+        steps: int,
+        every_s: float,
+        afterwards: int = STEPS_AFTERWARDS,
+    ) -> None:
         super().__init__(name="writer", daemon=True)
-        self._step, self._failures, self._steps, self._every_s = step, failures, steps, every_s
+        self._step, self._failures, self._steps = step, failures, steps
+        self._every_s, self._afterwards = every_s, afterwards
         self._has_begun = threading.Event()
         self.done = self.aborted = 0
         self.error: Exception | None = None
@@ -84,7 +95,7 @@ class Writer(threading.Thread):
 
     def end(self) -> None:
         """Wait for a few more steps; raises what a step failed with other than a conflict."""
-        self._steps = min(self._steps, self.done + STEPS_AFTERWARDS)
+        self._steps = min(self._steps, self.done + self._afterwards)
         self.join()
         if self.error is not None:
             raise self.error

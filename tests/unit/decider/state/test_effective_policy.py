@@ -14,7 +14,7 @@ from decider.state.effective_policy import (
     resolve_unregistered,
 )
 from shared.errors import InvalidInput
-from shared.jobs.payload import CLUSTER, EXPIRE, INDEX, VACUUM
+from shared.jobs.payload import CLUSTER, COMPACT, EXPIRE, INDEX, VACUUM
 from shared.policy.names import QBEAST_SWITCH
 from shared.policy.policy import MIB, Policy, PolicyLayer, apply
 from shared.refusals import Refusal, RefusalCode
@@ -258,6 +258,42 @@ def test_a_clustered_table_gets_the_jobs_that_its_refusal_allows_once_its_owner_
     assert (other.policy.traits.refused, other.policy.clusters) == ("unsafe_feature:clustering", False)
     plain = PolicyDefaults(DEFAULT).resolve(TABLE, stated, {}, LogStatus(format="delta"))
     assert (plain.policy.traits.job_kinds, plain.policy.clusters) == ("", False)
+
+
+CELLS = {"lakewright.cluster": "cells", "lakewright.cluster-by": "a, b"}
+
+
+def test_an_iceberg_table_is_kept_in_cells_of_the_columns_that_its_owner_names_and_not_compacted() -> None:
+    status = LogStatus(format="iceberg")
+    found = PolicyDefaults(DEFAULT).resolve(TABLE, CELLS | {"lakewright.delete-rows-after": "9 days of d"}, {}, status)
+    assert (found.policy.has_cells, found.policy.has_own_layout, found.policy.enabled) == (True, True, True)
+    assert not found.policy.runs(COMPACT)
+    assert all(found.policy.runs(kind) for kind in (CLUSTER, VACUUM, EXPIRE))
+    assert found.notes == ("lakewright.cluster-by is set, so no other rewrite touches it: rewrites keep it in cells",)
+    refused = PolicyDefaults(DEFAULT).resolve(TABLE, CELLS, {}, replace(status, refusal=REFUSAL))
+    assert (refused.policy.enabled, refused.policy.clusters) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("stated", "table_format", "note"),
+    [
+        ({"lakewright.cluster": "cells"}, "iceberg", "unless it is cells, and cluster-by names columns"),
+        (CELLS | {"lakewright.cluster": "on"}, "iceberg", "unless it is cells, and cluster-by names columns"),
+        ({"lakewright.cluster-by": "a"}, "delta", "cluster-by has no effect on Delta tables"),
+        (CELLS, "delta", "cluster-by has no effect on Delta tables"),
+    ],
+)
+def test_half_of_what_cells_need_changes_nothing_and_a_note_says_so(
+    stated: dict[str, str], table_format: str, note: str
+) -> None:
+    found = PolicyDefaults(DEFAULT).resolve(TABLE, stated, {}, LogStatus(format=table_format))
+    assert not found.policy.clusters
+    assert found.policy.runs(COMPACT)
+    assert [note in one for one in found.notes] == [True]
+    unknown = PolicyDefaults(DEFAULT).resolve(TABLE, stated, {}, LogStatus())
+    assert (unknown.policy.clusters, unknown.notes) == (False, ())
+    only_named = PolicyDefaults(DEFAULT).resolve(TABLE, {"lakewright.cluster-by": "a"}, {}, LogStatus(format="iceberg"))
+    assert (only_named.policy.clusters, only_named.notes) == (False, ())
 
 
 def test_an_index_is_optimized_once_its_owner_switches_it_on() -> None:

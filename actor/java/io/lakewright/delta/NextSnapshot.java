@@ -100,13 +100,19 @@ public final class NextSnapshot {
 
   /**
    * Returns the snapshot after commits that `since` has described, with the checksum of the one before changed by this
-   * many live files and their bytes. It holds what is known of each version: size, number of files, metadata, protocol.
+   * many live files and their bytes. It holds what is known of each version: size, number of files, metadata, protocol,
+   * and domains, none of which these commits change.
    */
   public static Snapshot carried(DeltaLog log, Snapshot before, String described, long files, long bytes)
       throws IOException {
     VersionChecksum known = (VersionChecksum) before.checksumOpt().get();
     VersionChecksum checksum =
-        checksum(known.tableSizeBytes() + bytes, known.numFiles() + files, NONE, known.metadata(), known.protocol());
+        checksum(
+            known.tableSizeBytes() + bytes,
+            known.numFiles() + files,
+            known.domainMetadata(),
+            known.metadata(),
+            known.protocol());
     return log.createSnapshot(segment(log, before, described), NONE, NONE, new Some(checksum));
   }
 

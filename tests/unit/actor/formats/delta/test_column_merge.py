@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.column_merge import ColumnMerger
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
@@ -17,7 +18,6 @@ from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.write import DeltaWriter
 from actor.formats.delta.written_group import WrittenGroup
-from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
 from actor.formats.parquet.footer_summary import FooterSummary, decode_summary
 from tests.support.fake_copies import FOOTER, UNREAD, FakeCopies
@@ -45,7 +45,7 @@ class Bench:
         self.log = TableLog(self.scala, self.table.log().session, "file:///lake/t")  # type: ignore[arg-type]
         txn = self.log.transaction()
         paths = OutputPaths(self.scala, self.log, txn.snapshot(), self.log.shape(txn.snapshot()), PREFIX)  # type: ignore[arg-type]
-        self.tasks = ParquetTasks(self.scala, self.log, paths, ParquetClasses())  # type: ignore[arg-type]
+        self.tasks = ParquetTasks(self.scala, self.log, paths, DeltaCaches())  # type: ignore[arg-type]
         self.output = f"p=a/{paths.prefix}part.c000.snappy.parquet"
 
     def merge(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.commit_file import CommitFile, decode_new_commits
 from actor.formats.delta.conflicts import classify, conflict_kind, refused, translate
@@ -15,7 +16,6 @@ from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.write import DeltaWriter
 from actor.formats.delta.written_group import WrittenGroup
-from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyRule
 from actor.jvm.errors import first_line, jvm_class_names
 from actor.jvm.sessions import USER_METADATA
@@ -43,7 +43,7 @@ class World:
         scala = FakeScala(self.table)
         snapshot = log.transaction().snapshot()
         shape = log.shape(snapshot)
-        tasks = ParquetTasks(scala, log, OutputPaths(scala, log, snapshot, shape, PREFIX), ParquetClasses())
+        tasks = ParquetTasks(scala, log, OutputPaths(scala, log, snapshot, shape, PREFIX), DeltaCaches())
         hider = RowHider(scala, log, shape, UNREAD)
         self.writer = DeltaWriter(scala, snapshot, tasks, CopyRule(is_allowed=False), hider)
         self.written = tuple(map(self.writer.write, (live_group(self.table, "a", "b"), live_group(self.table, "c"))))

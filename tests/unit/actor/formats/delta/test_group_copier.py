@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.columns import Column
 from actor.formats.delta.copy_choice import DeltaCopier, SpelledGroup
 from actor.formats.delta.footers import Storage
@@ -46,7 +47,7 @@ class Bench:
         txn = self.log.transaction()
         self.paths = OutputPaths(self.scala, self.log, txn.snapshot(), self.log.shape(txn.snapshot()), PREFIX)  # type: ignore[arg-type]
         self.classes = ParquetClasses()
-        self.tasks = ParquetTasks(self.scala, self.log, self.paths, self.classes)  # type: ignore[arg-type]
+        self.tasks = ParquetTasks(self.scala, self.log, self.paths, DeltaCaches(classes=self.classes))  # type: ignore[arg-type]
         self.hider = RowHider(self.scala, self.log, self.paths.shape, UNREAD)  # type: ignore[arg-type]
 
     def copy(self, rule: CopyRule, live: LiveGroup | None = None) -> LoggedFile | EncodeReason:

@@ -6,7 +6,7 @@ import pytest
 
 from actor.formats.delta import read as reading_module
 from actor.formats.delta import read_cache as memory_module
-from actor.formats.delta.read import read_partition
+from actor.formats.delta.read import read_partition, read_table
 from actor.formats.delta.read_cache import CachedRead, ReadCache, caught_up
 from shared.errors import Unsupported
 from shared.table import PartitionKey
@@ -158,6 +158,21 @@ def test_a_table_of_so_many_files_is_listed_as_a_whole_and_a_larger_one_by_parti
     assert seen is not None
     assert (seen.partition is None) is is_whole
     assert len(found) == (files if is_whole else 0), "the fake's filter by partition finds nothing"
+
+
+@pytest.mark.parametrize(("files", "listings"), [(2, [1, 0]), (3, [1, 1]), (4, [1, 1])])
+def test_a_whole_table_is_listed_once_if_it_is_small(
+    monkeypatch: pytest.MonkeyPatch, files: int, listings: list[int]
+) -> None:
+    monkeypatch.setattr(reading_module, "WHOLE_TABLE_FILES", 2)
+    monkeypatch.setattr(reading_module, "FILES_IN_DRIVER", 3)
+    table, memory, counts = table_of(*(f"f{number}" for number in range(files))), ReadCache(), list[int]()
+    for _ in listings:
+        table.listings, log = 0, table.log()
+        found = read_table(log, log.snapshot(), memory)
+        counts.append(table.listings)
+        assert [one.file.path for one in found] == [f"f{number}" for number in range(files)]
+    assert counts == listings
 
 
 def test_a_file_of_a_clustering_is_refused_whether_it_was_listed_or_remembered() -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.named_tables import NamedTables
 from actor.formats.delta.properties_job import PropertiesJob
 from actor.formats.delta.table_jobs import TableJobLimits, TableJobs
@@ -38,9 +39,8 @@ def job_of(kind: str, policy: Policy = Policy()) -> TableJob:  # noqa: B008 - fr
 def jobs() -> TableJobs:
     table = FakeTable()
     scala, sessions = cast("Any", FakeScala(table)), cast("Any", FakeSessions(table))
-    return TableJobs(
-        scala, sessions, cast("Any", None), TableJobLimits(VacuumLimits(), reserved_disk_bytes=11), cast("Any", None)
-    )
+    limits, given = TableJobLimits(VacuumLimits(), reserved_disk_bytes=11), cast("Any", None)
+    return TableJobs(scala, sessions, given, limits, given, DeltaCaches())
 
 
 @pytest.mark.parametrize(("kind", "runner"), [(CLUSTER, "StatementJob"), (DEDUPLICATE, "Deduplication")])

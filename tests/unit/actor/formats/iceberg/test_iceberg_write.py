@@ -14,7 +14,7 @@ from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.output_check import PathTaken
 from actor.formats.iceberg.row_group_copy import CopiedFile, ReadGroup
 from actor.formats.iceberg.table_columns import TableColumns
-from actor.formats.iceberg.write import RowRemoval, StagedWriter
+from actor.formats.iceberg.write import Division, RowRemoval, StagedWriter
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from actor.formats.parquet.file_columns import ParquetField
 from actor.proofread.model import DeleteForm, Deletes, Field, Proof, Reading
@@ -68,9 +68,12 @@ class FakeJavaTable:
     def has_partition_of(self, output: JavaFile, read: Any) -> bool:
         return output.location() not in self.strays
 
-    def stage(self, name: str, group: InputGroup, *, is_checked: bool = True) -> None:
+    def stage(
+        self, name: str, group: InputGroup, *, is_checked: bool = True, prefixes: tuple[str, ...] | None = None
+    ) -> None:
         self.staged.add(name)
         self.is_checked = is_checked
+        self.prefixes = prefixes
 
     def unstage(self, name: str) -> None:
         self.staged.remove(name)
@@ -90,6 +93,19 @@ class FakeFrame:
         self.rows, self.fails = rows, fails
         self.options: dict[str, str] = {}
         self.filters: list[str] = []
+        self.selected: list[str] = []
+        self.parts: list[object] = []
+
+    def selectExpr(self, *values: str) -> "FakeFrame":  # noqa: N802
+        self.selected += values
+        return self
+
+    def repartitionById(self, *given: object) -> "FakeFrame":  # noqa: N802
+        self.parts += given
+        return self
+
+    def collect(self) -> list[Any]:
+        return [SimpleNamespace(asDict=lambda: {"c0": "7"})] * 2
 
     def __getattr__(self, name: str) -> Any:
         return self if name in ("read", "write") else lambda *_: self
@@ -168,10 +184,15 @@ def write(
     copied: JavaFile | None = None,
     copier: Any = None,
     reader: Any = None,
+    division: Division | None = None,
 ) -> Any:
+    writer = StagedWriter(table, frame, copier or Copier(copied), HEAD, reader or Reader())  # type: ignore[arg-type]
+    return writer.write(group(*deletes)) if division is None else writer.write_divided(group(*deletes), division)
+
+
+def group(*deletes: Any) -> InputGroup:
     inputs = (live("a"), live("b", *deletes))
-    group = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
-    return StagedWriter(table, frame, copier or Copier(copied), HEAD, reader or Reader()).write(group)  # type: ignore[arg-type]
+    return InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
 
 
 def test_a_group_that_is_copied_is_not_staged_and_one_that_is_encoded_says_why() -> None:
@@ -251,6 +272,37 @@ def test_several_files_for_one_group_are_not_what_was_planned() -> None:
     with pytest.raises(RetryableError, match="2 files"):
         write(table, FakeFrame(0))
     assert table.deleted == ["out-150", "out-50"]
+
+
+DIVISION = Division("IF(a < 7, 0, 1)", ("cell.x.", "cell.y."))
+
+
+def test_a_group_that_is_divided_has_an_output_for_each_part_and_the_names_of_all() -> None:
+    table, frame, reader = FakeJavaTable(150, 50), FakeFrame(0), Reader()
+    table.order = ["a", "b"]
+    made = write(table, frame, division=DIVISION, reader=reader)
+    assert (made.rows, [*made.paths], made.in_order) == (200, ["out-150", "out-50"], False)
+    assert (made.encoded_because, reader.taken) == (EncodeReason.ROW_ORDER, [PathTaken.DIVIDED])
+    assert (table.prefixes, table.staged) == (DIVISION.prefixes, set())
+    assert (frame.selected, frame.parts) == (
+        ["*", "IF(a < 7, 0, 1) AS __lakewright_output"],
+        [2, "__lakewright_output"],
+    )
+    with pytest.raises(Corrupt, match="200 rows in, 199 rows out"):
+        write(FakeJavaTable(150, 49), FakeFrame(0), division=DIVISION)
+    stray = FakeJavaTable(150, 50)
+    stray.strays = {"out-50"}
+    with pytest.raises(Corrupt, match="another partition"):
+        write(stray, FakeFrame(0), division=DIVISION)
+    assert stray.deleted == ["out-150", "out-50"]
+
+
+def test_rows_of_a_group_are_sampled_as_texts_and_nothing_stays_staged() -> None:
+    table, frame = FakeJavaTable(), FakeFrame(0)
+    writer = StagedWriter(table, frame, Copier(), HEAD, Reader())  # type: ignore[arg-type]
+    assert writer.sample(group(), ["CAST(a AS STRING) AS c0"], 5) == [{"c0": "7"}, {"c0": "7"}]
+    assert (frame.selected[0], frame.filters) == ("CAST(a AS STRING) AS c0", ["pmod(__lakewright_row, 5) = 0"])
+    assert (table.staged, table.prefixes) == (set(), None)
 
 
 def test_an_output_of_another_partition_stops_the_rewrite() -> None:
@@ -364,13 +416,15 @@ WAYS = {
     PathTaken.COPIED: Copier(JavaFile(200)),
     PathTaken.BY_COLUMN: Copier(JavaFile(200), is_merged=True),
     PathTaken.ENCODED: Copier(),
+    PathTaken.DIVIDED: Copier(),
 }
 
 
 @pytest.mark.parametrize("taken", list(PathTaken))
 def test_every_output_is_compared_with_its_inputs_and_deleted_if_it_differs(taken: PathTaken) -> None:
     reader, table = Reader(), FakeJavaTable(200)
-    made = write(table, FakeFrame(0), copier=WAYS[taken], reader=reader)
+    division = DIVISION if taken is PathTaken.DIVIDED else None
+    made = write(table, FakeFrame(0), copier=WAYS[taken], reader=reader, division=division)
     assert reader.taken == [taken]
     assert made.proof.reading is (Reading.BYTES if taken is PathTaken.COPIED else Reading.ROWS)
     assert made.by_column == (taken is PathTaken.BY_COLUMN)
@@ -378,7 +432,7 @@ def test_every_output_is_compared_with_its_inputs_and_deleted_if_it_differs(take
     assert table.deleted == []
     reader.difference = Difference("other rows")
     with pytest.raises(Difference):
-        write(table, FakeFrame(0), copier=WAYS[taken], reader=reader)
+        write(table, FakeFrame(0), copier=WAYS[taken], reader=reader, division=division)
     assert (table.deleted, table.staged) == (["out-200"], set())
 
 

@@ -19,14 +19,16 @@ from decider.formats.iceberg.entries import READ_AHEAD, EntryReader
 from decider.formats.iceberg.raw_tables import with_raw_tables
 from decider.formats.iceberg.rewrites import rewrite_of
 from shared.errors import Corrupt
+from shared.formats.iceberg.cell_names import name_prefix
 from shared.formats.iceberg.manifests import Entry, EntryStatus, Manifest
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
-from shared.jobs.payload import COMPACT, EXPIRE
+from shared.jobs.payload import CLUSTER, COMPACT, EXPIRE
+from shared.layout.cells.tags import CELL_TAG
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.key_runs import KeyRuns
 from shared.partitions import WHOLE_TABLE
-from shared.table import Commit, CommitOrigin, DataFile, DeleteKind, Position, TableMetadata, TableProtocol
+from shared.table import CellReport, Commit, CommitOrigin, DataFile, DeleteKind, Position, TableMetadata, TableProtocol
 
 HEAD = TableHead("file:///t", TableMetadata("u"), TableProtocol(2, 2), 1, None, {}, {})
 
@@ -245,3 +247,23 @@ def test_rows_that_others_deleted_meanwhile_are_seen_on_neither_side_and_were_no
     )
     assert (found.inputs.rows, found.outputs.rows, found.deleted_rows) == (43, 43, 12)
     assert (found.inputs.files, found.outputs.files, found.version) == (("a", "b"), ("out",), 107)
+
+
+IN_A_CELL = f"/t/data/{name_prefix('[]')}00000-1-a-0-00001.parquet"
+
+
+def test_the_cell_of_a_file_is_known_however_old_the_file_is_and_other_tags_are_not() -> None:
+    history = FileHistory(HEAD)
+    for path, tags in ((IN_A_CELL, {CELL_TAG: "[]"}), ("/t/data/a.parquet", {})):
+        one = Entry(EntryStatus.ADDED, 7, 7, path, WHOLE_TABLE, 9, 1, None)
+        assert history.data_file(one).tags == tags
+        assert history.removed_file(one).tags == (tags or None)
+
+
+def test_a_run_on_cells_reports_what_is_left_and_a_copied_mark_does_not() -> None:
+    mark = CommitMetadata(OURS, mode=CLUSTER, left_bytes=5, settled_files=2, settled_bytes=-1).encode()
+    for operation, report in (("replace", CellReport(5, 2, 0)), ("append", None)):
+        snapshot = SnapshotRecord(2, 1, 2, 2_000, "m", operation, {COMMIT_KEY: mark})
+        assert snapshot_commit(snapshot, Position(2_000, "u.2"), (), FileHistory(HEAD)).cells == report
+    plain = SnapshotRecord(2, 1, 2, 2_000, "m", "replace", {COMMIT_KEY: CommitMetadata(OURS, left_bytes=5).encode()})
+    assert snapshot_commit(plain, Position(2_000, "u.2"), (), FileHistory(HEAD)).cells is None

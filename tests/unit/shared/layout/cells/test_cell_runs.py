@@ -49,7 +49,7 @@ def test_a_run_takes_the_most_urgent_operations_that_fit_and_reports_all_that_is
         return [BoxedFile(DataFile(f"{name}{at}", size, WHOLE_TABLE), ((low, high),)) for at in range(count)]
 
     waiting, crowded = files("w", 3, 100, 90, 110), files("c", 4, 5, 0, 50)
-    run = plan_run(root, [*crowded, *waiting, *files("d", 4, 10, 200, 300)], SIZES)
+    run = plan_run([(root, [*crowded, *waiting, *files("d", 4, 10, 200, 300)])], SIZES)
     assert [one.work for one in run.operations] == [CellWork.DOWN, CellWork.MERGE]
     assert sum(one.size_bytes for one in run.operations) == 320 == SIZES.run_bytes
     assert run.due_bytes == 360

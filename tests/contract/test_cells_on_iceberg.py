@@ -1,0 +1,266 @@
+"""Tables in cells on real Iceberg: rows stay as they are, runs are bounded, and cells outlive snapshots."""
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+
+from actor.cells.columns import CellColumn
+from actor.formats.iceberg import cell_table
+from shared.errors import Corrupt, RefusedFiles, Unsupported
+from shared.layout.cells.counts import CellFiles
+from shared.layout.cells.tags import CELL_TAG
+from shared.layout.clustered_files import ClusteredFiles
+from shared.policy.policy import ClusterMode
+from shared.refusals import RefusalReason
+from tests.support.clustered_rows import NUMBERS, RANDOM, VALUES, keys_of
+from tests.support.iceberg_cells_table import POLICY, IcebergCellsTable
+from tests.support.iceberg_foreign import ForeignWriter, field
+from tests.support.iceberg_lab import IcebergLab
+from tests.support.local_vacuum import Control
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning"),
+]
+
+SMALL = {"a": "BIGINT", "b": "BIGINT"}
+PAIRS = "CAST(rand({seed}) * 1000000 AS BIGINT) a; CAST(rand({seed} + 1) * 1000000 AS BIGINT) b"
+
+
+@pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("contracts"))])
+def test_runs_are_exact_and_bounded_and_come_to_rest(ice: IcebergLab, version: int) -> None:
+    table = IcebergCellsTable(ice, NUMBERS, ("a", "b"), version=version)
+    table.insert(10_000, RANDOM.format(seed=1), files=10)
+    ice.sql(f"DELETE FROM {table.name} WHERE a % 50 = 3")
+    before, ids = table.digest(), table.row_ids()
+    once = table.run()
+    assert (len(once.commits), table.digest()) == (1, before)
+    assert once.figures["bytes_replaced"] <= 2 * POLICY.target_bytes
+    assert once.figures["groups_proofread_by_rows"] == once.figures["operations"]
+    report = table.report()
+    assert (report["mode"], report["settled_files"]) == ("cluster", len(table.paths()) - len(table.ours()))
+    assert report["left_bytes"] > 0
+    done = table.run(force=True)
+    assert len(done.commits) > 1
+    assert done.figures["bytes_replaced"] <= len(done.commits) * 2 * POLICY.target_bytes
+    assert (table.report()["left_bytes"], table.report()["settled_files"]) == (0, 0)
+    assert (table.digest(), table.row_ids()) == (before, ids)
+    assert table.require_lawful() > 3
+    at_rest = table.run()
+    assert (at_rest.commits, at_rest.reason) == ((), "nothing is due in the cells of the table")
+
+
+@pytest.mark.long("contracts")
+@pytest.mark.parametrize("kind", VALUES)
+def test_every_value_has_its_place_and_is_read_by_others_as_before(ice: IcebergLab, kind: str) -> None:
+    kinds, values = VALUES[kind]
+    kinds = {name: one.replace("SMALLINT", "INT") for name, one in kinds.items()}
+    table = IcebergCellsTable(ice, kinds, keys_of(kinds))
+    table.insert(5000, values, files=12)
+    before, by_others = table.digest(), table.by_others()
+    assert table.run(force=True).commits
+    assert (table.digest(), table.by_others()) == (before, by_others)
+    assert table.require_lawful() > 1 or kind == "equal keys"
+    assert table.report()["left_bytes"] == 0
+    assert table.run().commits == ()
+
+
+def test_cells_outlive_the_snapshots_that_wrote_them_and_the_decider_counts_them(ice: IcebergLab) -> None:
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"))
+    table.insert(30_000, PAIRS.format(seed=1), files=8)
+    reader = ice.reader(table.name)
+    at = asyncio.run(reader.snapshot())
+    before = table.digest()
+    table.run(force=True)
+    cells, files = table.require_lawful(), table.cells()
+
+    async def follow() -> CellFiles:
+        counts = CellFiles(ClusteredFiles.of((file.size_bytes, CELL_TAG in file.tags) for file in at.files))
+        assert counts.new_files == 8
+        async for commit in reader.changes(at.position, at.metadata):
+            assert (commit.data_change, commit.cells is None) == (False, False)
+            counts = counts.after(commit)
+        return counts
+
+    counts = asyncio.run(follow())
+    live = sum(file.size_bytes for file in asyncio.run(reader.snapshot()).files)
+    assert (counts.new_files, counts.left_bytes, counts.files.clustered_bytes) == (0, 0, live)
+    java = ice.java(table.name)
+    java.expireSnapshots().expireOlderThan(2**62).retainLast(1).commit()
+    table.insert(10, PAIRS.format(seed=4))
+    java.refresh()
+    java.expireSnapshots().expireOlderThan(2**62).retainLast(1).commit()
+    assert cells > 2
+    assert table.cells() == files
+    tagged = [file for file in asyncio.run(reader.snapshot()).files if CELL_TAG in file.tags]
+    assert len(tagged) == len(files)
+    assert table.run().commits == (), "what is settled stays"
+    table.insert(2000, PAIRS.format(seed=5), files=9)
+    expected = table.digest()
+    assert table.run(force=True).commits
+    assert table.digest() == expected != before
+
+
+@pytest.mark.long("contracts")
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_never_leave_their_partition_and_its_spec(ice: IcebergLab, version: int) -> None:
+    kinds, values = {**SMALL, "p": "STRING"}, f"{PAIRS.format(seed=1)}; IF(id % 3 = 0, null, concat('p', id % 3)) p"
+    table = IcebergCellsTable(ice, kinds, ("a", "b"), version=version, parted="p")
+    table.insert(30_000, values, files=3)
+    ice.java(table.name).updateSpec().removeField("p").commit()
+    table.insert(20_000, values.replace("rand(1)", "rand(7)"), files=4)
+    ice.java(table.name).updateSpec().addField("p").commit()
+    before, by_others = table.digest(), table.by_others()
+    rows = table.rows_by_partition()
+    assert len(rows) == 4
+    assert table.run(force=True).commits
+    assert (table.digest(), table.by_others(), table.rows_by_partition()) == (before, by_others, rows)
+    assert (table.report()["left_bytes"], table.run().commits) == (0, ())
+    assert table.require_lawful() > 4
+    assert {partition for _, _, partition in table.cells()} == rows.keys()
+
+
+@pytest.mark.long("contracts")
+def test_rows_that_are_deleted_by_value_stay_deleted_before_and_during_a_run(ice: IcebergLab) -> None:
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"))
+    table.insert(20_000, "id a; pmod(id * 7919, 20000) b", files=4)
+    key = pa.schema([field("a", pa.int64(), {"a": 1})])
+    writer, control = ForeignWriter(ice, table.name), Control()
+    writer.delete_values(pa.table({"a": [*range(0, 20_000, 10)]}, schema=key), [1])
+    assert table.digest()[0] == 18_000
+
+    def others(change: int) -> None:
+        if change == 2:  # The files are written.
+            writer.delete_values(pa.table({"a": [3, 4, 5]}, schema=key), [1])
+
+    control.before_change = others
+    assert table.run(control=control).commits
+    assert table.digest()[0] == 17_997
+    table.run(force=True)
+    assert table.digest()[0] == 17_997
+    assert sorted(row[0] for row in ice.sql(f"SELECT a FROM {table.name} WHERE a < 12")) == [1, 2, 6, 7, 8, 9, 11]
+
+
+@pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("contracts"))])
+def test_what_others_delete_or_roll_back_during_a_run_has_it_planned_again(ice: IcebergLab, version: int) -> None:
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"), version=version)
+    table.insert(20_000, PAIRS.format(seed=1))
+    table.insert(100, PAIRS.format(seed=9))
+    first = ice.java(table.name).currentSnapshot().parentId()
+    control, expected = Control(), list[object]()
+
+    def others(change: int) -> None:
+        if change == 2:  # The files are written.
+            ice.sql(f"DELETE FROM {table.name} WHERE a % 10 = 3")
+            table.insert(50, PAIRS.format(seed=5))
+            expected.append(table.digest())
+
+    control.before_change = others
+    done = table.run(control=control)
+    assert len(done.commits) == 1
+    assert expected == [table.digest()]
+    assert done.figures["files_written"] == len(table.ours())
+    assert table.unknown_files() == set(), "what was written for nothing is deleted"
+
+    def rolled_back(change: int) -> None:
+        if change == 2:
+            ice.java(table.name).manageSnapshots().rollbackTo(first).commit()
+            expected.append(table.digest())
+
+    again = Control()
+    again.before_change = rolled_back
+    table.insert(20_000, PAIRS.format(seed=6), files=2)
+    assert table.run(control=again).commits
+    assert expected[1] == table.digest()
+
+
+def test_an_output_outside_of_its_cell_is_never_committed(ice: IcebergLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"))
+    table.insert(30_000, PAIRS.format(seed=1), files=3)
+    before, files = table.paths(), ice.files_on_disk(table.name)
+    below = CellColumn.below
+    with monkeypatch.context() as patch:
+        patch.setattr(CellColumn, "below", lambda column, at: below(column, at + 50_000))
+        with pytest.raises(Corrupt, match="outside of its cell"):
+            table.run()
+    assert (table.paths(), ice.files_on_disk(table.name)) == (before, files)
+    with monkeypatch.context() as patch:
+        patch.setattr(cell_table, "name_prefix", lambda _: "cell.x.")
+        with pytest.raises(Corrupt, match="is not of the cell"):
+            table.run()
+    assert (table.paths(), ice.files_on_disk(table.name)) == (before, files)
+
+
+def test_columns_without_bounds_and_tables_that_ask_for_no_cells_are_refused_before_anything_is_written(
+    ice: IcebergLab,
+) -> None:
+    table = IcebergCellsTable(ice, NUMBERS, ("a", "t"))
+    table.insert(300, RANDOM.format(seed=1), files=4)
+    files = ice.files_on_disk(table.name)
+    for mode in ("none", "counts", "truncate(1)"):
+        ice.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('write.metadata.metrics.column.t' = '{mode}')")
+        with pytest.raises(RefusedFiles, match="'t'") as refused:
+            table.run(force=True)
+        assert refused.value.reason is RefusalReason.BOUNDS
+    for changed in ({"cluster_by": None}, {"cluster": ClusterMode.ON}, {"cluster_by": "a, gone"}):
+        with pytest.raises(Unsupported, match="cluster-by"):
+            table.run(**changed)
+    assert ice.files_on_disk(table.name) == files
+    empty = IcebergCellsTable(ice, NUMBERS, ("a", "t"), name="empty")
+    assert empty.run(force=True).commits == ()
+
+
+@pytest.mark.long("contracts")
+def test_cells_belong_to_fields_whatever_their_names_and_types_become(ice: IcebergLab) -> None:
+    table = IcebergCellsTable(ice, {"a": "INT", "b": "FLOAT", "c": "STRING"}, ("a", "b"))
+    table.insert(30_000, "CAST(rand(1) * 1000000 AS INT) a; CAST(rand(2) AS FLOAT) b; concat('c', id % 7) c", files=4)
+    table.run(force=True)
+    cells = table.require_lawful()
+    assert cells > 2
+    ice.sql(f"ALTER TABLE {table.name} RENAME COLUMN a TO renamed")
+    with pytest.raises(Unsupported, match="'a'"):
+        table.run()
+    table.cluster_by("renamed", "b")
+    assert (table.require_lawful(), table.run().commits) == (cells, ())
+    ice.sql(f"ALTER TABLE {table.name} ALTER COLUMN renamed TYPE BIGINT")
+    ice.sql(f"ALTER TABLE {table.name} ALTER COLUMN b TYPE DOUBLE")
+    before = table.digest()
+    table.insert(5000, "CAST(rand(3) * 10000000000 AS BIGINT) renamed; rand(4) b; 'new' c", files=3)
+    table.run(force=True)
+    assert table.report()["left_bytes"] == 0
+    table.cluster_by("c", "b")
+    assert {cell for cell, _, _ in table.cells()} == {None}, "cells of other columns are none"
+    expected = table.digest()
+    assert table.run(force=True).commits
+    assert (table.digest(), table.report()["left_bytes"]) == (expected, 0) != (before, 0)
+    ice.sql(f"ALTER TABLE {table.name} DROP COLUMN renamed")
+    assert table.run(force=True).commits == ()
+
+
+@pytest.mark.long("contracts")
+def test_what_a_rewrite_of_others_mixes_goes_down_again(ice: IcebergLab) -> None:
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"))
+    table.insert(30_000, PAIRS.format(seed=1), files=5)
+    table.run(force=True)
+    cells, before = table.require_lawful(), table.digest()
+    ice.sql("CALL ice.system.rewrite_data_files(table => 'db.cells', options => map('rewrite-all', 'true'))")
+    assert (table.ours(), table.digest()) == (set(), before)
+    assert table.run(force=True).commits
+    assert (table.digest(), table.report()["left_bytes"]) == (before, 0)
+    assert table.require_lawful() >= cells
+
+
+@pytest.mark.long("contracts")
+def test_a_run_costs_what_is_new_and_not_what_the_table_holds(ice: IcebergLab) -> None:
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"))
+    costs = []
+    for number in range(3):
+        table.insert(60_000 * 2**number, PAIRS.format(seed=2 * number), files=4 * 2**number)
+        table.run(force=True)
+        table.insert(4_000, PAIRS.format(seed=100 + number), files=4)
+        done = table.run(force=True)
+        costs.append(done.figures.get("bytes_replaced", 0))
+    size = sum(one.size_bytes for one in table.boxes())
+    assert size > 20 * POLICY.target_bytes
+    assert max(costs) <= 4 * POLICY.target_bytes
