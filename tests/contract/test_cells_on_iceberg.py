@@ -139,7 +139,8 @@ def test_rows_that_are_deleted_by_value_stay_deleted_before_and_during_a_run(ice
     assert table.digest()[0] == 17_997
     table.run(force=True)
     assert table.digest()[0] == 17_997
-    assert sorted(row[0] for row in ice.sql(f"SELECT a FROM {table.name} WHERE a < 12")) == [1, 2, 6, 7, 8, 9, 11]
+    left = ice.sql(f"SELECT a FROM {table.name} WHERE a < 12").collect()
+    assert sorted(row[0] for row in left) == [1, 2, 6, 7, 8, 9, 11]
 
 
 @pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("contracts"))])
@@ -189,6 +190,9 @@ def test_an_output_outside_of_its_cell_is_never_committed(ice: IcebergLab, monke
         patch.setattr(cell_table, "name_prefix", lambda _: "cell.x.")
         with pytest.raises(Corrupt, match="is not of the cell"):
             table.run()
+        patch.setattr(cell_table, "name_prefix", lambda _: "")
+        with pytest.raises(Unsupported, match="does not keep the names"):
+            table.run()
     assert (table.paths(), ice.files_on_disk(table.name)) == (before, files)
 
 
@@ -196,6 +200,7 @@ def test_columns_without_bounds_and_tables_that_ask_for_no_cells_are_refused_bef
     ice: IcebergLab,
 ) -> None:
     table = IcebergCellsTable(ice, NUMBERS, ("a", "t"))
+    assert table.run(force=True).commits == (), "it is empty"
     table.insert(300, RANDOM.format(seed=1), files=4)
     files = ice.files_on_disk(table.name)
     for mode in ("none", "counts", "truncate(1)"):
@@ -207,8 +212,35 @@ def test_columns_without_bounds_and_tables_that_ask_for_no_cells_are_refused_bef
         with pytest.raises(Unsupported, match="cluster-by"):
             table.run(**changed)
     assert ice.files_on_disk(table.name) == files
-    empty = IcebergCellsTable(ice, NUMBERS, ("a", "t"), name="empty")
-    assert empty.run(force=True).commits == ()
+
+
+ODD = {
+    "in hashed folders": ({"write.object-storage.enabled": "true"}, PAIRS),
+    "in hashed folders of partitions": (
+        {"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": "false"},
+        PAIRS,
+    ),
+    "of ORC": ({"write.format.default": "orc"}, PAIRS),
+    "of version 1": ({"format-version": "1", "write.delete.mode": "copy-on-write"}, PAIRS),
+    "of long texts": ({}, "CAST(rand({seed}) * 1000 AS BIGINT) a; repeat(uuid(), 150) b"),
+}
+
+
+@pytest.mark.long("contracts")
+@pytest.mark.parametrize("kind", ODD)
+def test_files_of_any_table_have_names_of_cells(ice: IcebergLab, kind: str) -> None:
+    properties, values = ODD[kind]
+    kinds = {"a": "BIGINT", "b": "STRING" if "texts" in kind else "BIGINT"}
+    parted = "bucket(2, a)" if "partitions" in kind else ""
+    table = IcebergCellsTable(ice, kinds, ("a", "b"), parted=parted, properties=properties)
+    table.insert(2000 if "texts" in kind else 20_000, values.format(seed=1), files=4)
+    ice.sql(f"DELETE FROM {table.name} WHERE a % 50 = 3")
+    before = table.digest()
+    assert table.run(force=True).commits
+    assert (table.digest(), table.report()["left_bytes"], table.run().commits) == (before, 0, ())
+    assert table.require_lawful() > 1 or "texts" in kind
+    assert table.ours() == table.paths()
+    assert table.unknown_files() == set()
 
 
 @pytest.mark.long("contracts")

@@ -36,21 +36,20 @@ class IcebergCellsTable:
         kinds: Mapping[str, str],
         by: Sequence[str],
         *,
-        name: str = "cells",
         version: int = 2,
         parted: str = "",
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self.lab = lab
-        self.name = f"ice.db.{name}"
+        self.name = "ice.db.cells"
         self.has_row_ids = version > 2
         self.cluster_by(*by)
         columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
         partitioned = f"PARTITIONED BY ({parted})" if parted else ""
-        modes = ", ".join(f"'write.{kind}.mode'='merge-on-read'" for kind in ("delete", "update", "merge"))
-        lab.sql(
-            f"CREATE TABLE {self.name} ({columns}) USING iceberg {partitioned} TBLPROPERTIES "
-            f"('format-version'='{version}', 'write.distribution-mode'='none', {modes})"
-        )
+        given = {"format-version": str(version), "write.distribution-mode": "none"}
+        given |= {f"write.{kind}.mode": "merge-on-read" for kind in ("delete", "update", "merge")}
+        text = ", ".join(f"'{key}'='{value}'" for key, value in (given | dict(properties or {})).items())
+        lab.sql(f"CREATE TABLE {self.name} ({columns}) USING iceberg {partitioned} TBLPROPERTIES ({text})")
 
     def cluster_by(self, *columns: str) -> None:
         """Have later jobs cluster by these columns."""

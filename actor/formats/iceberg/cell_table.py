@@ -26,7 +26,7 @@ from actor.rewrite.job_permission import JobPermission
 from actor.rewrite.model import Attempt
 from actor.rewrite.run import FILES_WRITTEN
 from shared.errors import Conflict, Corrupt, Unsupported
-from shared.formats.iceberg.cell_names import name_prefix, tag_of
+from shared.formats.iceberg.cell_names import name_prefix, tag_of, written_name
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.positions import newest_position
 from shared.layout.cells.boxes import Box, Point
@@ -162,17 +162,23 @@ class IcebergCells:
             path, rows = one.file.path, one.file.rows or 0
             require_bounds(columns, of_output, rows, self.job.location)
             box = box_of(columns, of_output, rows)
-            tag = outputs.tag(first + _number(path), box, path)
+            tag = outputs.tag(first + self._number(path), box, path)
             if tag_of(path) != tag:
                 raise Corrupt(f"the name of {path} is not of the cell {tag}; nothing was committed")
             file = replace(one.file, tags={CELL_TAG: tag})
             found[LiveInput(path, file.size_bytes, rows, group.live.inputs[0].spec, (), file)] = box
         return found
 
-
-def _number(path: str) -> int:
-    """Return the number of the part in Spark that wrote a file, after what names its cell."""
-    return int(path.rpartition("/")[2].split(".", 2)[2].partition("-")[0])
+    def _number(self, path: str) -> int:
+        """Return the number of the part in Spark that wrote a file, with which its own name begins."""
+        number = written_name(path).partition("-")[0]
+        if not number.isdigit():
+            raise Unsupported(
+                f"{self.job.location} is not kept in cells: its location provider does not keep the names of files, as "
+                f"for {path}, and a cell is in the name",
+                field="write.location-provider.impl",
+            )
+        return int(number)
 
 
 def _ids(columns: Sequence[CellColumn]) -> list[int]:

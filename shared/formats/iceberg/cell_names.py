@@ -1,9 +1,10 @@
 """Cells in the names of data files, because Iceberg's files have no tags, and summaries expire with their snapshots.
 
 A name of ours begins with `cell.`, and a text that stands for a tag (`shared.layout.cells.tags`) with its checksum;
-what follows is the name that the writer had chosen. A column is its field id and the form of its numbers: `n` whole
-ones, `dS` decimals of scale S, `tB` texts by their first B bytes. Each number is written as one of units of its form,
-beside which no cut is, so that it is short: a name has at most 255 bytes. Any other name is none of ours.
+what follows is the name that the writer had chosen. Tables that spread files over folders may put a hash before it. A
+column is its field id and the form of its numbers: `n` whole ones, `dS` decimals of scale S, `tB` texts by their first
+B bytes. Each number is written as one of units of its form, beside which no cut is, so that it is short: a name has at
+most 255 bytes. Any other name is none of ours.
 """
 
 import json
@@ -19,7 +20,7 @@ from shared.layout.key_values import DECIMAL_DIGITS, TEXT_BYTES
 MAX_CELL_BYTES = 121
 """Bytes of the columns of a cell: with form, checksum and marks they leave 80 of a name to the writer."""
 
-_NAME = re.compile(r"cell\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_.-]+")
+_NAME = re.compile(r"(?:.*?[^A-Za-z0-9])??cell\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_.-]+)")
 _FORM = 1
 _CHECK_BYTES = 4
 _OPEN, _NAN = 255, 254
@@ -59,6 +60,12 @@ def tag_of(path: str) -> str | None:
         return json.dumps(_columns(known[1:]), separators=(",", ":"))
     except (ValueError, IndexError):
         return None
+
+
+def written_name(path: str) -> str:
+    """Return the name that the writer of a file had chosen, empty where no cell is before it."""
+    found = _NAME.fullmatch(path.rpartition("/")[2])
+    return "" if found is None else found[2]
 
 
 def _columns(rest: bytes) -> list[list[object]]:

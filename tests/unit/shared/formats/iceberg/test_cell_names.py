@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.formats.iceberg.cell_names import MAX_CELL_BYTES, longest_cell, name_prefix, path_of, tag_of
+from shared.formats.iceberg.cell_names import MAX_CELL_BYTES, longest_cell, name_prefix, path_of, tag_of, written_name
 from shared.formats.iceberg.tags import file_tags
 from shared.layout.cells.boxes import NAN, NULL, Span
 from shared.layout.cells.tags import CELL_TAG, ColumnPath, encode_cell
@@ -57,9 +57,10 @@ def test_a_cell_is_read_from_a_name_as_it_was_written_and_names_are_not_too_long
     paths, box = cell
     tag = encode_cell(tuple(box), paths)
     name = name_prefix(tag) + LONGEST
-    assert tag_of(f"s3://bucket/t/data/d=1/{name}") == tag
+    assert tag_of(f"s3://bucket/t/data/d=1/{name}") == tag_of(f"/t/0110/01101100-{name}") == tag
+    assert written_name(f"/t/01101100-{name}") == written_name(name) == LONGEST
     if longest_cell(paths) <= MAX_CELL_BYTES:
-        assert len(name) <= 255
+        assert len(f"01101100-{name}") <= 255
 
 
 def test_three_texts_and_four_numbers_fit_into_a_name_and_four_texts_do_not() -> None:
@@ -113,6 +114,11 @@ def changed(prefix: str, at: int) -> str:
 )
 def test_any_other_name_is_none_of_ours(name: str) -> None:
     assert tag_of(f"/t/data/{name}") is None
+
+
+def test_a_name_without_a_cell_before_it_is_none_of_ours() -> None:
+    assert written_name("/cell.A.b/00000-1-5f0-0-00001.parquet") == ""
+    assert written_name("/t/cell.AQEB-cell.00000-1.parquet") == "00000-1.parquet"
 
 
 @given(st.binary(max_size=40))
