@@ -55,8 +55,10 @@ def _manifests(signals: TableSignals, policy: Policy) -> TableProposal:
 
 def _delete_files(signals: TableSignals, policy: Policy) -> TableProposal:
     found = signals.delete_files
-    need = delete_files_need(found, policy.merge_deletes_at)
-    return TableProposal(need, None if found is None or need is not DeleteFilesReason.MANY else _merge_of(found.excess))
+    need = delete_files_need(found, policy.merge_deletes_at, policy.convert_deletes_at)
+    if found is None or need is DeleteFilesReason.FEW:
+        return TableProposal(need)
+    return TableProposal(need, _merge_of(found.by_value if need is DeleteFilesReason.MANY_VALUES else found.excess))
 
 
 def _merge_of(files: int) -> Prediction:
@@ -76,7 +78,10 @@ REWRITE_MANIFESTS_ACTION = MetadataUpkeep(
     REWRITE_MANIFESTS, ManifestReason, lambda policy: policy.rewrite_manifests_at, _manifests
 )
 MERGE_DELETES_ACTION = MetadataUpkeep(
-    MERGE_DELETES, DeleteFilesReason, lambda policy: policy.merge_deletes_at, _delete_files
+    MERGE_DELETES,
+    DeleteFilesReason,
+    lambda policy: policy.convert_deletes_at if policy.merge_deletes_at is None else policy.merge_deletes_at,
+    _delete_files,
 )
 COMPUTE_STATISTICS_ACTION = MetadataUpkeep(
     COMPUTE_STATISTICS, StatisticsReason, lambda policy: policy.compute_statistics_at, _statistics

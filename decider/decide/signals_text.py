@@ -19,6 +19,7 @@ def describe(signals: TableSignals) -> str:
         text += f" Since the newest statistics of columns, {statistics.changed} of {statistics.rows} rows changed."
     if (deletes := signals.delete_files) is not None:
         text += f" Its snapshot has {files(deletes.count, 'delete ')}, of which {deletes.excess} are to be merged."
+        text += f" It has {files(deletes.by_value, 'delete ')} by value." if deletes.by_value else ""
     if clustered is not None:
         text += (
             f" Not clustered: {files(clustered.unclustered_files)} with {size(clustered.unclustered_bytes)}; "

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class MergeDeletesDryRun(RequestPreview):
     """Dry run of a merge of delete files; nothing is changed."""
 
-    due: bool = shown("Whether a merge is due by `merge-deletes-at`.")
+    due: bool = shown("Whether a merge is due by `merge-deletes-at` or `convert-deletes-at`.")
     reason: str = shown("Machine-readable reason.")
     delete_files: int = shown("Delete files by position of the newest snapshot; vectors count, too.")
     superfluous: int = shown("Those of them that are to be merged.")
+    by_value: int = shown("Delete files by value; they are converted only with `convert-deletes-at`.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,16 @@ class MergeDeletesRequest(TableRequest):
         """Count the delete files."""
         table.require_runnable(MERGE_DELETES)
         found = await table.reader.delete_files()
-        need = delete_files_need(found, table.policy.merge_deletes_at)
+        need = delete_files_need(found, table.policy.merge_deletes_at, table.policy.convert_deletes_at)
         files = found or DeleteFileCount(0, 0)
         message = f"{counted(files.count, 'delete file')} by position; {files.excess} are to be merged."
+        message += f" {counted(files.by_value, 'delete file')} by value." if files.by_value else ""
         return MergeDeletesDryRun(
             table.version,
             message if table.refusal is None else table.refusal.message,
-            need is DeleteFilesReason.MANY and table.refusal is None,
+            need in (DeleteFilesReason.MANY, DeleteFilesReason.MANY_VALUES) and table.refusal is None,
             need,
             files.count,
             files.excess,
+            files.by_value,
         )

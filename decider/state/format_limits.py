@@ -96,7 +96,10 @@ def _half_keys(policy: Policy) -> Iterator[str]:
 def _ignored_jobs(policy: Policy, support: FormatSupport) -> Iterator[str]:
     named = {
         REWRITE_MANIFESTS: ("rewrite-manifests-at", policy.rewrite_manifests_at is not None),
-        MERGE_DELETES: ("merge-deletes-at", policy.merge_deletes_at is not None),
+        MERGE_DELETES: (
+            "convert-deletes-at" if policy.merge_deletes_at is None else "merge-deletes-at",
+            policy.merge_deletes_at is not None or policy.convert_deletes_at is not None,
+        ),
         COMPUTE_STATISTICS: ("compute-statistics-at", policy.compute_statistics_at is not None),
         VACUUM: ("vacuum", policy.vacuum),
         CHECKPOINT: ("checkpoint-every", policy.checkpoint_every is not None),

@@ -1,4 +1,4 @@
-"""Delete files that name rows by position: how many there are, and how many of them are to be merged.
+"""Delete files: how many there are, and how many of them are to be merged or converted.
 
 A reader opens each one that applies to a data file, so many small ones cost each query a request per delete file.
 """
@@ -12,7 +12,12 @@ class DeleteFilesReason(DecisionReason):
     """Why delete files are, or are not, merged."""
 
     MANY = "many_delete_files", "The delete files to be merged are `merge-deletes-at` or more."
-    FEW = "few_delete_files", "The delete files to be merged are fewer than `merge-deletes-at`.", "pruned_by_deletes"
+    MANY_VALUES = "many_deletes_by_value", "The delete files by value are `convert-deletes-at` or more."
+    FEW = (
+        "few_delete_files",
+        "The delete files to be merged are fewer than `merge-deletes-at`, those by value than `convert-deletes-at`.",
+        "pruned_by_deletes",
+    )
     NOT_KNOWN = (
         "delete_files_not_known",
         "There is no snapshot, or the format has no delete files (Delta).",
@@ -25,15 +30,19 @@ class DeleteFileCount:
     """Number of the live delete files by position of the newest snapshot, and how many are to be merged (`excess`).
 
     As each data file gets one of its own, there may be as many afterwards, or more. Where several become one, that one
-    does not count.
+    does not count. by_value: the live delete files by value.
     """
 
     count: int
     excess: int
+    by_value: int = 0
 
 
-def delete_files_need(files: DeleteFileCount | None, at: int | None) -> DeleteFilesReason:
-    """Return whether delete files are to be merged where at least so many are to be; None: where one is."""
+def delete_files_need(files: DeleteFileCount | None, merge_at: int | None, convert_at: int | None) -> DeleteFilesReason:
+    """Return whether there are so many delete files to be merged or converted; None: never, both: merged if any."""
     if files is None:
         return DeleteFilesReason.NOT_KNOWN
-    return DeleteFilesReason.MANY if files.excess >= (1 if at is None else at) else DeleteFilesReason.FEW
+    if convert_at is not None and files.by_value >= convert_at:
+        return DeleteFilesReason.MANY_VALUES
+    at = 1 if merge_at is None and convert_at is None else merge_at
+    return DeleteFilesReason.MANY if at is not None and files.excess >= at else DeleteFilesReason.FEW

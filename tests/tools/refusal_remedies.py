@@ -176,7 +176,7 @@ REASONS: Mapping[DecisionReason, str] = {
     IndexReason.NOT_INDEXED: "Unset `lakewright.index`",
     CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
     CheckpointReason.NOT_KNOWN: "Nothing; the next timer reads it again",
-    DeleteFilesReason.FEW: "Nothing; lower `lakewright.merge-deletes-at` to merge earlier",
+    DeleteFilesReason.FEW: "Nothing; lower `lakewright.merge-deletes-at` or `lakewright.convert-deletes-at`",
     DeleteFilesReason.NOT_KNOWN: "Nothing; unset `lakewright.merge-deletes-at` on Delta tables",
     ManifestReason.FEW: "Nothing; lower `lakewright.rewrite-manifests-at` to rewrite earlier",
     PropertiesReason.ONLY_ON_REQUEST: "Nothing; apply the advice with `lakewright advice apply`",

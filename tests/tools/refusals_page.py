@@ -116,6 +116,7 @@ STARTS_WORK = frozenset(
         ManifestReason.MANY,
         StatisticsReason.OLD,
         DeleteFilesReason.MANY,
+        DeleteFilesReason.MANY_VALUES,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""

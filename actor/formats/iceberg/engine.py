@@ -11,6 +11,7 @@ from actor.engines import RUNNABLE_KINDS
 from actor.formats.iceberg.catalogs import TableLoader
 from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.conflicts import FAILURES, is_token_refused
+from actor.formats.iceberg.convert_deletes import Conversion
 from actor.formats.iceberg.expire import IcebergAgedTable
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
@@ -178,7 +179,7 @@ class IcebergEngine(JvmEngine):
         if job.kind == REWRITE_MANIFESTS:
             return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
         if job.kind == MERGE_DELETES:
-            return self._merge_deletes(table, job, control, check)
+            return self._merge_deletes(opened, job, control, check)
         if job.kind == COMPUTE_STATISTICS:
             return StatisticsJob(JavaStatistics(self._scala, table, opened.session), job, control, check).run()
         if job.kind == SET_PROPERTIES:
@@ -201,15 +202,21 @@ class IcebergEngine(JvmEngine):
         return ExpiryJob(aged, job, control).run()
 
     def _merge_deletes(
-        self, table: JavaTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
+        self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
     ) -> TableJobOutcome:
+        table = opened.table
+
         def check_place(head: TableHead) -> None:
             check(head)
             self._check_plain(head, job.location)
 
         prove = partial(self.proofreader.check_deletes, mode=proofread_of(job.policy), tag=job.origin.job)
+        deletes = JavaDeletes(self._scala, table)
+        source = IcebergTasks(self._scala, opened.session, table)
+        converts = job.policy.convert_deletes_at is not None
+        conversion = Conversion(deletes, table.columns, source, prove) if converts else None
         return MergeDeletesJob(
-            table, JavaDeletes(self._scala, table), job, control, check_place, self._boundary, prove
+            table, deletes, job, control, check_place, self._boundary, prove, conversion=conversion
         ).run()
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:

@@ -46,7 +46,8 @@ def superfluous(deletes: Iterable[LiveDelete], format_version: int) -> Superfluo
     Readers ignore all files of positions for a data file that has a vector. So where those that several data files of a
     partition share name too many rows, none of the partition becomes a vector.
     """
-    found = [one for one in deletes if one.kind is not DeleteKind.EQUALITY]
+    listed = [*deletes]
+    found = [one for one in listed if one.kind is not DeleteKind.EQUALITY]
     groups: dict[tuple[PartitionKey, str], list[LiveDelete]] = defaultdict(list)
     for one in found:
         if one.kind is DeleteKind.POSITION:
@@ -62,7 +63,7 @@ def superfluous(deletes: Iterable[LiveDelete], format_version: int) -> Superfluo
     excess = sum(len(some) - stays for some in merged)
     names = frozenset(one.name for some in merged for one in some)
     left = frozenset(one.name for some in many.values() for one in some) - names
-    return Superfluous(names, DeleteFileCount(len(found), excess), left)
+    return Superfluous(names, DeleteFileCount(len(found), excess, len(listed) - len(found)), left)
 
 
 def _fits(group: Iterable[LiveDelete]) -> bool:

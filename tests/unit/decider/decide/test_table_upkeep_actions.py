@@ -180,6 +180,23 @@ def test_a_merge_is_proposed_where_as_many_delete_files_are_superfluous_as_the_p
     assert (MERGE_DELETES_ACTION.is_on(DELETES_MERGED), MERGE_DELETES_ACTION.is_on(Policy())) == (True, False)
 
 
+@pytest.mark.parametrize(
+    ("policy", "deletes", "reason", "benefit"),
+    [
+        (Policy(convert_deletes_at=5), DeleteFileCount(60, 50, 5), DeleteFilesReason.MANY_VALUES, 5),
+        (Policy(convert_deletes_at=5), DeleteFileCount(60, 50, 4), DeleteFilesReason.FEW, None),
+        (Policy(convert_deletes_at=5, merge_deletes_at=50), DeleteFileCount(60, 50, 4), DeleteFilesReason.MANY, 50),
+        (Policy(merge_deletes_at=50), DeleteFileCount(60, 49, 900), DeleteFilesReason.FEW, None),
+    ],
+)
+def test_deletes_by_value_are_converted_where_there_are_as_many_as_the_policy_says(
+    policy: Policy, deletes: DeleteFileCount, reason: DeleteFilesReason, benefit: int | None
+) -> None:
+    made = MERGE_DELETES_ACTION.evaluate(TableSignals(7, delete_files=deletes), policy, 0)
+    assert (made.reason, made.prediction and made.prediction.benefit) == (reason, benefit)
+    assert MERGE_DELETES_ACTION.is_on(policy)
+
+
 STATISTICS_COMPUTED = Policy(compute_statistics_at=Fraction(1, 10))
 
 
@@ -224,7 +241,8 @@ def test_the_record_of_a_decision_has_the_numbers() -> None:
     assert "51 manifests with 1 MiB, of which 1 would be enough." in describe(signals)
     assert "manifests" not in describe(TableSignals(7))
     deletes = describe(TableSignals(7, delete_files=DeleteFileCount(9, 4)))
-    assert "9 delete files, of which 4 are to be merged." in deletes
+    assert deletes.endswith("9 delete files, of which 4 are to be merged.")
+    assert "It has 2 delete files by value." in describe(TableSignals(7, delete_files=DeleteFileCount(9, 4, 2)))
 
 
 KEYED = Policy(primary_key="id", sequence_by="ts", deduplicate_every_s=100)

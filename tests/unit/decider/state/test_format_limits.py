@@ -130,6 +130,8 @@ def test_what_a_format_does_not_have_has_a_note() -> None:
         "lakewright.compute-statistics-at": "0.1",
     }
     assert in_force("iceberg", wanted).notes == ()
+    converts = in_force("delta", {"lakewright.convert-deletes-at": "10"})
+    assert converts.notes == ("convert-deletes-at has no effect on Delta tables: they have no delete files",)
     assert in_force("delta", wanted).notes == (
         "rewrite-manifests-at has no effect on Delta tables: they have no manifests",
         "merge-deletes-at has no effect on Delta tables: they have no delete files",

@@ -32,7 +32,11 @@ def test_deletes_by_value_stay_and_so_do_files_that_name_too_many_rows_together(
     allowed = [LiveDelete(name, DeleteKind.POSITION, "", P0, MOST_ROWS // 2) for name in "cd"]
     assert superfluous([*values, *allowed], 2).names == {"c", "d"}
     many = [*allowed, LiveDelete("one more", DeleteKind.POSITION, "", P0, 1)]
-    assert superfluous([*values, *many], 2) == (frozenset(), DeleteFileCount(3, 0), frozenset({"c", "d", "one more"}))
+    assert superfluous([*values, *many], 2) == (
+        frozenset(),
+        DeleteFileCount(3, 0, 2),
+        frozenset({"c", "d", "one more"}),
+    )
     assert superfluous([one._replace(of="f") for one in many], 2).left == {"c", "d", "one more"}
     assert superfluous(many[:1], 2).left == frozenset()
 
