@@ -107,10 +107,11 @@ def _insert_keys(
     if values:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {_KEYS} (number INTEGER, hash UBIGINT)")
     for number, (deletes, those) in enumerate(values.items()):
+        keys = _keys(group, deletes.key_ids)
         path, fields = _only_schema(connection, deletes)
         for column in deletes.key_ids:
             _by_id(fields, column, deletes)
-        key = _key_hash(_keys(group, deletes.key_ids), fields, {})
+        key = _key_hash(keys, fields, {})
         connection.execute(f"INSERT INTO {_KEYS} SELECT DISTINCT {number}, {key} FROM {read_parquet([path])}")
         for file in those:
             of_files.setdefault((file.path, tuple(sorted(deletes.key_ids))), (file, []))[1].append(number)
