@@ -4,7 +4,7 @@ Delete files of positions and of keys are found by their reserved field ids, nev
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import duckdb
@@ -33,6 +33,7 @@ POSITIONS_AT_ONCE = 200_000
 """Positions of one statement: as text they take 1.5 MB; a list of Python takes 20 microseconds for each."""
 
 _FILE_PATH_ID, _POSITION_ID = 2147483546, 2147483545
+_KEYS = "lakewright_keys"
 _VECTORS = (DeleteForm.DELTA_VECTOR, DeleteForm.PUFFIN_VECTOR)
 
 
@@ -49,6 +50,7 @@ def note_deleted(
     for file in (*files, *(newest.beside if newest else ())):
         for deletes in file.deletes:
             applied.setdefault(deletes, []).append(file)
+    _insert_keys(connection, group, applied)
     for deletes, those in applied.items():
         if deletes.form in _VECTORS:
             for file in those:
@@ -94,24 +96,43 @@ def _insert_positions(
 
 
 def _insert_keys(
-    connection: duckdb.DuckDBPyConnection, group: Rewritten, deletes: Deletes, files: Iterable[ProofFile]
+    connection: duckdb.DuckDBPyConnection, group: Rewritten, applied: Mapping[Deletes, Sequence[ProofFile]]
 ) -> None:
-    """Insert the positions of rows whose key is among the deleted ones; null equals null."""
-    keys = tuple(column for column in group.columns if column.id in deletes.key_ids)
-    if len(keys) != len(deletes.key_ids):
-        raise CannotRead("equality deletes by a field that is not a top-level column of the table any more")
-    path, fields = _only_schema(connection, deletes)
-    for number in deletes.key_ids:
-        _by_id(fields, number, deletes)
-    deleted = f"SELECT {_key_hash(keys, fields, {})} FROM {read_parquet([path])}"
-    for file in files:
+    """Insert the positions of rows whose key is among the deleted ones; null equals null.
+
+    Each file is read once, however many of the ones apply to the others: keys are kept with the number of their file.
+    """
+    of_files: dict[tuple[str, tuple[int, ...]], tuple[ProofFile, list[int]]] = {}
+    values = {one: those for one, those in applied.items() if one.form is DeleteForm.EQUALITY}
+    if values:
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {_KEYS} (number INTEGER, hash UBIGINT)")
+    for number, (deletes, those) in enumerate(values.items()):
+        keys = _keys(group, deletes.key_ids)
+        path, fields = _only_schema(connection, deletes)
+        for column in deletes.key_ids:
+            _by_id(fields, column, deletes)
+        key = _key_hash(keys, fields, {})
+        connection.execute(f"INSERT INTO {_KEYS} SELECT DISTINCT {number}, {key} FROM {read_parquet([path])}")
+        for file in those:
+            of_files.setdefault((file.path, tuple(sorted(deletes.key_ids))), (file, []))[1].append(number)
+    for (_, ids), (file, numbers) in of_files.items():
         (schema,) = read_schemas(connection, [readable(file.path)])
         require_positions(schema.fields)
-        key = _key_hash(keys, schema.fields, dict(file.constants))
+        key = _key_hash(_keys(group, ids), schema.fields, dict(file.constants))
+        deleted = f"SELECT hash FROM {_KEYS} WHERE number IN ({', '.join(map(str, numbers))})"
         connection.execute(
             f"INSERT INTO {DEAD} SELECT filename, file_row_number FROM "
             f"{read_parquet(schema.paths, with_positions=True)} WHERE {key} IN ({deleted})"
         )
+    if values:
+        connection.execute(f"DROP TABLE {_KEYS}")
+
+
+def _keys(group: Rewritten, ids: Collection[int]) -> tuple[Field, ...]:
+    keys = tuple(column for column in group.columns if column.id in ids)
+    if len(keys) != len(ids):
+        raise CannotRead("equality deletes by a field that is not a top-level column of the table any more")
+    return keys
 
 
 def _insert_others(
@@ -144,7 +165,6 @@ def _insert_over(
 
 _INSERTED_BY = {
     DeleteForm.POSITIONS: _insert_positions,
-    DeleteForm.EQUALITY: _insert_keys,
     DeleteForm.OTHERS: _insert_others,
     DeleteForm.OVER: _insert_over,
 }

@@ -123,6 +123,22 @@ class DeleteFilesReason(DecisionReason):
     )
 
 
+class ConversionReason(DecisionReason):
+    """Why delete files by value are, or are not, converted."""
+
+    MANY = "many_deletes_by_value", "The delete files by value are `convert-deletes-at` or more."
+    FEW = (
+        "few_deletes_by_value",
+        "The delete files by value are fewer than `convert-deletes-at`.",
+        "pruned_by_conversion",
+    )
+    NOT_KNOWN = (
+        "deletes_by_value_not_known",
+        "There is no snapshot, or the format has no delete files by value (Delta).",
+        "pruned_by_conversion",
+    )
+
+
 REWRITE_MANIFESTS = UpkeepKind(
     kind="rewrite_manifests",
     due=ManifestReason.MANY,
@@ -160,5 +176,17 @@ MERGE_DELETES = UpkeepKind(
 )
 """A reader opens each delete file that applies to a data file: many small ones cost each query many requests."""
 
-UPKEEP = (REWRITE_MANIFESTS, COMPUTE_STATISTICS, MERGE_DELETES)
+CONVERT_DELETES = UpkeepKind(
+    kind="convert_deletes",
+    due=ConversionReason.MANY,
+    not_due=ConversionReason.FEW,
+    not_known=ConversionReason.NOT_KNOWN,
+    summary="Convert the deletes by value of a table",
+    text="Convert the deletes by value of an Iceberg table into positions, and merge those, without rewriting data.",
+    found_text="Delete files by value of its snapshot: {count}.",
+    lacking="delete files by value",
+)
+"""A reader compares each row of older data files with all of them; positions tell it the rows."""
+
+UPKEEP = (REWRITE_MANIFESTS, COMPUTE_STATISTICS, MERGE_DELETES, CONVERT_DELETES)
 """All kinds, in the order of their evaluation."""

@@ -176,5 +176,12 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "delete files by position to be merged at which an Iceberg table's are, or off",
         "delete files",
     ),
+    Property(
+        "convert-deletes-at",
+        spelled.count_or_off,
+        "off",
+        "delete files by value at which an Iceberg table's become positions, before delete files are merged, or off",
+        "delete files",
+    ),
 )
 """A part of `shared.policy.property_table.PROPERTIES`, which is the whole table."""

@@ -184,6 +184,7 @@ class Policy:
     rewrite_manifests_at: int | None = None
     compute_statistics_at: Fraction | None = None
     merge_deletes_at: int | None = None
+    convert_deletes_at: int | None = None
     primary_key: str | None = None
     sequence_by: str | None = None
     delete_marker: str | None = None

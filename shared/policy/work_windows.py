@@ -13,7 +13,9 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-LIGHT_KINDS = frozenset({"compact", "checkpoint", "rewrite_manifests", "merge_deletes", "set_properties"})
+LIGHT_KINDS = frozenset(
+    {"compact", "checkpoint", "rewrite_manifests", "merge_deletes", "convert_deletes", "set_properties"}
+)
 """Kinds of jobs that are short, unless they are full rewrites; as in lua/include/admission.lua, tests compare them."""
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

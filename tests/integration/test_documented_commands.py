@@ -78,6 +78,8 @@ def test_readme_s_call_of_the_webhook_is_accepted(decider: LiveDecider, tmp_path
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 SHOWN_ELSEWHERE = {
+    "convert-deletes sales.orders": "tests/integration/test_iceberg_tables.py",
+    "convert-deletes sales.orders --dry-run": "tests/integration/test_iceberg_tables.py",
     "merge-deletes sales.orders": "tests/integration/test_iceberg_tables.py",
     "merge-deletes sales.orders --dry-run": "tests/integration/test_iceberg_tables.py",
     "optimize /data/lake/events --target-file-size 64KiB": "tests/integration/test_adhoc.py",

@@ -486,6 +486,27 @@ def test_many_delete_files_are_counted_merged_when_due_and_never_on_delta_tables
         assert (refused.status_code, "have no delete files" in refused.text) == (httpx.codes.CONFLICT, True)
 
 
+def test_deletes_by_value_are_counted_and_converted_when_due(
+    decider: LiveDecider, tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decider.decide.metadata_upkeep.EVALUATED_AFTER_MS", 0)
+    made = IcebergFolder(tmp_path / "converted")
+    made.create("0-00abcd")
+    made.commit([made.file(200 << 20, rows=1_000)])
+    register(decider, made.location, name="converted", properties={"lakewright.convert-deletes-at": "2"})
+    for is_due in (False, True):
+        file = made.file(9, content=DataFileContent.EQUALITY_DELETES, rows=1)
+        made.commit([file], operation="delete")
+        decider.post("/v1/events", {"table": made.location})
+        decider.drain()
+        decider.run(decider.task("timers").run_once())
+        assert ("convert_deletes" in kinds(redis_url)) is is_due
+    shown = decider.post("/v1/tables/converted/actions/convert-deletes", {"dry_run": True}).json()
+    assert (shown["count"], shown["due"], shown["reason"]) == (2, True, "many_deletes_by_value")
+    requested = decider.post("/v1/tables/converted/actions/convert-deletes", {}).json()
+    assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("convert_deletes", "merged")]
+
+
 def test_what_pyiceberg_does_not_know_blocks_no_table_and_an_unknown_type_is_refused_once(
     decider: LiveDecider, lake: Lake
 ) -> None:

@@ -20,8 +20,9 @@ from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.written_group import WrittenGroup
-from actor.formats.iceberg import delete_groups
+from actor.formats.iceberg import delete_groups, value_groups
 from actor.formats.iceberg.commit import IcebergTarget
+from actor.formats.iceberg.convert_deletes import Conversion
 from actor.formats.iceberg.late_rows import SetAside
 from actor.formats.iceberg.merge_deletes_job import NOTHING, MergeDeletesJob
 from actor.formats.iceberg.staged import StagedGroup
@@ -40,7 +41,7 @@ from shared.table import CommitOrigin, DeleteKind, PartitionColumn
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, add, remove, vector
 from tests.support.local_vacuum import Control
-from tests.support.memory_snapshots import MemorySnapshots
+from tests.support.memory_snapshots import KEYS, Begun, Footers, MemorySnapshots
 from tests.support.steering import Steering
 
 MARK = CommitMetadata(CommitOrigin("j", 1)).encode()
@@ -64,6 +65,8 @@ class OnIceberg:
         self._numbers = count()
         self.seconds = 0.0
         self.left: set[str] = set()  # Orphans of commits of which nothing is known.
+        self.begun: Begun | None = None
+        self.ended = 0  # Compactions of others.
 
     def act(self, *kinds: Callable[["OnIceberg"], object]) -> None:
         """Do one thing, and note what is there afterwards."""
@@ -170,8 +173,20 @@ class OnIceberg:
         self.then[table.current] = set(self.rows)
         return {*done.set_aside.values()} <= {SetAside.NO_ROW_LEFT}
 
-    def merge(self, at_attempts: list[Callable[[], object]]) -> TableJobOutcome | None:
-        """Merge the delete files as a job does, beside others; None: they were first, all stay, or nothing is known."""
+    def rewrite_of_others(self) -> None:
+        """Begin a compaction of another engine, or end it."""
+        live = [path for path in sorted(self.table.now.data) if self.table.visible(path, self.table.now)]
+        if self.begun is None and live:
+            self.begun = self.table.begin_rewrite(self.draw.sample(live, k=min(len(live), self.draw.randint(1, 3))))
+        elif self.begun is not None:
+            self.ended += self.table.end_rewrite(self.begun)
+            self.begun = None
+
+    def merge(self, at_attempts: list[Callable[[], object]], *, converts: bool = False) -> TableJobOutcome | None:
+        """Merge the delete files as a job does, beside others; None: they were first, all stay, or nothing is known.
+
+        converts: deletes by value become positions before.
+        """
         table, others = self.table, iter(at_attempts)
         table.others = lambda: next(others, lambda: None)()
         job = TableJob(MERGE_DELETES.kind, "t", Policy(), CommitOrigin("job", 7))
@@ -182,6 +197,7 @@ class OnIceberg:
                 lambda _: proof,
                 lambda: self.seconds,
                 self._pause,
+                Conversion(table, lambda _: KEYS, Footers(), lambda _: proof) if converts else None,
             ).run()
         except (Conflict, RefusedFiles):
             return None
@@ -415,6 +431,47 @@ def test_no_row_is_lost_or_comes_back_where_delete_files_are_merged_whatever_oth
         assert not table.has_vectors or {one.kind for one in named} <= {DeleteKind.VECTOR}
     again = world.merge([])
     assert again is not None
+    assert (again.commits, again.reason) == ((), NOTHING)
+
+
+@pytest.mark.parametrize("kind", ["v2", "v3", "v2 to v3"])
+@given(SEEDS)
+def test_no_row_is_lost_or_comes_back_where_deletes_by_value_become_positions_whatever_others_do(
+    kind: str, seed: int
+) -> None:
+    """Others compact beside it, too: they look at what deleted rows by position, and at no `replace`."""
+    draw = Random(seed)
+    world = OnIceberg(draw, has_vectors=kind == "v3")
+    others = (
+        *OF_ROWS,
+        *[OnIceberg.rewrite_of_others] * 3,
+        *[OnIceberg.delete_values] * 3,
+        OnIceberg.put_together,
+        OnIceberg.move,
+        OnIceberg.roll_back,
+        OnIceberg.stream,
+        *([OnIceberg.upgrade] if kind == "v2 to v3" else []),
+    )
+
+    def some(at_most: int) -> Callable[[], object]:
+        return lambda: [world.act(*others) for _ in range(draw.randint(0, at_most))]
+
+    for _ in range(draw.randint(2, 6)):
+        world.act(OnIceberg.append)
+        some(4)()
+        most = draw.choice([2, 4, 8, 1_000])
+        with patch.object(value_groups, "MOST_KEYS", most), patch.object(value_groups, "MOST_DATA_FILES", most):
+            world.merge([some(2) for _ in range(draw.randint(0, 4))], converts=True)
+        assert world.visible_rows() == sorted(world.rows)
+        assert world.orphans() == set(), "what was not committed is deleted"
+        if draw.random() < 0.5:
+            world.rewrite(some(2), [some(1)], in_order=1)
+            assert world.visible_rows() == sorted(world.rows)
+    world.merge([], converts=True)
+    assert world.visible_rows() == sorted(world.rows)
+    table = world.table
+    assert {table.written[name].kind for name in table.now.deletes} <= {DeleteKind.VECTOR, DeleteKind.POSITION}
+    assert (again := world.merge([], converts=True)) is not None
     assert (again.commits, again.reason) == ((), NOTHING)
 
 

@@ -51,6 +51,9 @@ class Classes:
             found = getattr(found, part)
         return found
 
+    def to_json(self, value: Any) -> str:
+        return str(self.resolve("io.lakewright.spark.Json").text(value))
+
     def java_list(self, items: Iterable[Any]) -> Any:
         made = self._jvm.java.util.ArrayList()
         for item in items:
@@ -300,12 +303,15 @@ class IcebergJvm:
 
     def rewrite_as_others(self, table: Any, path: str) -> None:
         """Rewrite a file as Spark does: the output gets the sequence number of the snapshot that was read."""
+        self.begin_rewrite(table, path).commit()
+
+    def begin_rewrite(self, table: Any, path: str) -> Any:
+        """Return the same before its commit, which is checked from the snapshot that was read."""
         read, current = self._live(table, path), table.currentSnapshot()
         change = table.newRewrite().validateFromSnapshot(current.snapshotId())
         change.dataSequenceNumber(current.sequenceNumber())
         change.deleteFile(read.task.file())
-        change.addFile(self._like(read, visible(read)))
-        change.commit()
+        return change.addFile(self._like(read, visible(read)))
 
     def bring_back(self, table: Any, path: str) -> None:
         """Remove the delete files of a data file, so that its rows are visible again."""

@@ -5,7 +5,7 @@ A row is a number, and a data file is the list of its rows.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -13,12 +13,20 @@ from actor.formats.iceberg.delete_groups import DeletesChange, LiveDeletes
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, Listed, LiveInput
 from actor.formats.iceberg.newest_inputs import Inputs, after_changes
 from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
+from actor.formats.iceberg.table_columns import TableColumns
+from actor.formats.iceberg.value_groups import LiveValues
+from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, ParquetField
+from actor.formats.parquet.footer_summary import FooterSummary
+from actor.proofread.model import Field
 from shared.formats.iceberg.delete_merges import LiveDelete
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.formats.iceberg.partitions import Spec
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, DeleteKind, PartitionKey, TableMetadata, TableProtocol
 from tests.support.java_errors import JavaError
+
+UNPARTITIONED = {0: Spec(0, ())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,7 @@ class Snapshot:
     data: Mapping[str, int]
     deletes: Mapping[str, int]
     summary: Mapping[str, str] = field(default_factory=dict)
+    operation: str = "overwrite"
 
 
 @dataclass
@@ -70,6 +79,7 @@ class MemorySnapshots:
     looks: int = 0
     names: "count[int]" = field(default_factory=count)
     location: str = "catalog://c/db/t"
+    read: Snapshot = Snapshot(0, None, 0, {}, {})
 
     def __post_init__(self) -> None:
         self.snapshots[0] = Snapshot(0, None, 0, {}, {})
@@ -113,6 +123,7 @@ class MemorySnapshots:
         deletes: Mapping[str, int | None],
         gone: Collection[str] = (),
         summary: Mapping[str, str] | None = None,
+        operation: str = "overwrite",
     ) -> None:
         """Make a snapshot that adds files, each with a sequence number (None: the snapshot's), and removes some."""
         now, new = self.now, max(self.snapshots) + 1
@@ -123,7 +134,7 @@ class MemorySnapshots:
             return {name: one for name, one in before.items() if name not in gone} | own
 
         self.snapshots[new] = Snapshot(
-            new, now.id, number, left(now.data, data), left(now.deletes, deletes), summary or {}
+            new, now.id, number, left(now.data, data), left(now.deletes, deletes), summary or {}, operation
         )
         self.current = new
 
@@ -174,7 +185,29 @@ class MemorySnapshots:
         highest = max(self.now.deletes[one] for one in old)
         if lowest < highest and any(self.now.data[path] > lowest for path in named):
             return  # One number would not fit all of them.
-        self.make({}, {self._write(DeleteKind.POSITION, named): highest}, old)
+        self.make({}, {self._write(DeleteKind.POSITION, named): highest}, old, operation="replace")
+
+    def begin_rewrite(self, paths: Sequence[str]) -> "Begun":
+        """Read the rows of data files as another's compaction does."""
+        rows = [row for path in paths for _, row in self.visible(path, self.now)]
+        return Begun(self.now, tuple(paths), tuple(rows))
+
+    def end_rewrite(self, begun: "Begun") -> bool:
+        """Commit the compaction under the number of the snapshot that it read, and return whether Iceberg accepts it.
+
+        Of what others deleted meanwhile, it looks at positions alone, in snapshots that delete rows by their operation.
+        """
+        chain, start = self._chain(self.current), begun.at
+        if start.id not in chain or not {*begun.paths} <= self.now.data.keys():
+            return False
+        for one in (self.snapshots[later] for later in chain[: chain.index(start.id)]):
+            new = one.deletes.keys() - self.snapshots[one.parent or 0].deletes.keys()
+            late = [name for name in new if one.deletes[name] > start.number and one.operation != "replace"]
+            for delete in map(self.written.__getitem__, late):
+                if delete.kind is not DeleteKind.EQUALITY and any(delete.only in (None, path) for path in begun.paths):
+                    return False
+        self.make({self.write(begun.rows): start.number}, {}, begun.paths, operation="replace")
+        return True
 
     def _write(self, kind: DeleteKind, places: Mapping[str, Collection[int]], values: Iterable[int] = ()) -> str:
         name = f"{kind}-{next(self.names)}"
@@ -192,7 +225,9 @@ class MemorySnapshots:
         }
         metadata = TableMetadata("u", schema_digest=self.schema)
         version = 3 if self.has_vectors else 2
-        return TableHead("file:///t", metadata, TableProtocol(version, version), 100, self.current, {}, records)
+        return TableHead(
+            "file:///t", metadata, TableProtocol(version, version), 100, self.current, UNPARTITIONED, records, {0: ()}
+        )
 
     def _operation(self, one: Snapshot) -> str:
         before = self.snapshots[one.parent or 0]
@@ -226,6 +261,8 @@ class MemorySnapshots:
             is_exact=is_vector,
             is_of_one_file=one.only == path,
             partition=WHOLE_TABLE,
+            key_ids=(1,) if one.kind is DeleteKind.EQUALITY else (),
+            is_parquet=one.kind is DeleteKind.EQUALITY,
             sequence=max(one.deletes.get(name, 0) for one in self.snapshots.values()),
             listed=Listed(_Named(name), 0),
         )
@@ -288,7 +325,8 @@ class MemorySnapshots:
             one = self.snapshots[later]
             for name in one.deletes.keys() - self.snapshots[one.parent or 0].deletes.keys():
                 new = self.written[name]
-                if new.kind is not DeleteKind.EQUALITY and any(new.only in (None, path) for path in inputs):
+                is_noticed = one.operation != "replace" and new.kind is not DeleteKind.EQUALITY
+                if is_noticed and any(new.only in (None, path) for path in inputs):
                     raise _refused("found new position delete for replaced data file")
             for name in self.snapshots[one.parent or 0].deletes.keys() - one.deletes.keys():
                 if any(self.written[name].only in (None, path) for path in inputs):
@@ -299,7 +337,7 @@ class MemorySnapshots:
         outputs = {
             output.file.path: self.snapshots[since].number for group in change.groups for output in group.outputs
         }
-        self.make(outputs, new_deletes, gone, summary)
+        self.make(outputs, new_deletes, gone, summary, "replace")
 
     def look(self, head: TableHead) -> LiveDeletes | None:
         at = self.snapshots[head.current or 0]
@@ -313,6 +351,28 @@ class MemorySnapshots:
         )
         left = tuple(self._described(name, "") for name in at.deletes if name not in applied)
         return LiveDeletes(at.id, inputs, files, left)
+
+    def by_value(self, head: TableHead) -> LiveValues | None:
+        self.read = at = self.snapshots[head.current or 0]
+        values = [name for name in at.deletes if self.written[name].kind is DeleteKind.EQUALITY]
+        newest = max((at.deletes[name] for name in values), default=0)
+        live = [self._live(path, at) for path, number in at.data.items() if number < newest]
+        inputs = tuple(replace(one, deletes=one.by_position if self.has_vectors else ()) for one in live)
+        return LiveValues(at.id, inputs, at.data, tuple(self._described(name, "") for name in values), {0})
+
+    def converted(self, inputs: Sequence[LiveInput], deletes: Sequence[AppliedDelete]) -> list[NewDeletes | None]:
+        return [self._converted(one, deletes) for one in inputs]
+
+    def _converted(self, file: LiveInput, deletes: Sequence[AppliedDelete]) -> NewDeletes | None:
+        later = [one.path for one in deletes if self.read.deletes[one.path] > self.read.data[file.path]]
+        gone = {value for name in later for value in self.written[name].values}
+        places = {place for place, row in enumerate(self.files[file.path]) if row in gone}
+        if not places:
+            return None
+        kind = DeleteKind.VECTOR if self.has_vectors else DeleteKind.POSITION
+        before = self.named(file.path, file.by_position) if self.has_vectors else None
+        name = self._write(kind, {file.path: places | {*(before or ())}})
+        return NewDeletes(name, name, 10, raw=name, vector=(4, 6) if self.has_vectors else None)
 
     def is_of_one_file(self, delete: AppliedDelete, path: str) -> bool:
         return self.written[delete.path].only == path
@@ -334,7 +394,8 @@ class MemorySnapshots:
         if change.upon != self.current:
             raise _refused(f"snapshot {change.upon} is no longer the newest one")
         assert gone or not change.added, "Iceberg adds deletes to a rewrite only where it removes some"
-        self.make({}, {one.name: one.sequence for one in change.added}, gone, summary)
+        numbers = {one.name: None if change.is_new_to_others else one.sequence for one in change.added}
+        self.make({}, numbers, gone, summary, "delete" if change.is_new_to_others else "replace")
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int | None]:
         return {path: (10 if path in self.written else 100) if path in self.disk else None for path in paths}
@@ -361,6 +422,33 @@ class MemorySnapshots:
         assert read == [self.files[group.outputs[0].file.path][place] for place in places]
         self.compared += 1
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A compaction of others: the snapshot that it read, its inputs, and the rows of its output."""
+
+    at: Snapshot
+    paths: tuple[str, ...]
+    rows: tuple[int, ...]
+
+
+KEYS = TableColumns((Field("n", "int64", 1),))
+"""The columns of a table in memory."""
+
+
+class Footers:
+    """Footers of its files: each has the column."""
+
+    def columns(self, inputs: Sequence[LiveInput]) -> DescribedFiles:
+        return self._described(len(inputs))
+
+    def delete_columns(self, inputs: Sequence[LiveInput], deletes: Sequence[AppliedDelete]) -> DescribedFiles:
+        return self._described(len(deletes))
+
+    def _described(self, count: int) -> DescribedFiles:
+        schema = FileSchema((ParquetField("n", 1, physical="INT64"),))
+        return DescribedFiles((FooterSummary(schema="s"),) * count, {"s": schema})
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ PAGES = {
     "rewrite-manifests": "iceberg.md#manifests",
     "compute-statistics": "iceberg.md#statistics-of-columns",
     "merge-deletes": "iceberg.md#delete-files",
+    "convert-deletes": "iceberg.md#deletes-by-value",
     "sort": "sorting.md",
     "tables cells": "clustering.md#cells",
     "tables index": "qbeast.md",

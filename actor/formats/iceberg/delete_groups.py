@@ -60,11 +60,16 @@ class LiveDeletes:
 
 @dataclass(frozen=True, slots=True)
 class DeletesChange:
-    """Change of one snapshot, which holds upon the snapshot `upon` alone: delete files that go, and that come."""
+    """Change of one snapshot, which holds upon the snapshot `upon` alone: delete files that go, and that come.
+
+    is_new_to_others: rewrites that others began before must fail, for what is removed would apply to their outputs. The
+    snapshot is then one that deletes rows, and gives what comes its own sequence number.
+    """
 
     upon: int
     removed: tuple[AppliedDelete, ...]
     added: tuple[NewDeletes, ...]
+    is_new_to_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)

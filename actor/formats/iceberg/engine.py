@@ -13,6 +13,7 @@ from actor.formats.iceberg.catalogs import TableLoader
 from actor.formats.iceberg.cell_table import CellTarget, IcebergCells
 from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.conflicts import FAILURES, is_token_refused
+from actor.formats.iceberg.convert_deletes import Conversion
 from actor.formats.iceberg.expire import IcebergAgedTable
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
@@ -59,7 +60,7 @@ from shared.formats.iceberg.support import JOB_KINDS
 from shared.jobs.payload import CLUSTER, EXPIRE, SET_PROPERTIES
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
-from shared.layout.upkeep import COMPUTE_STATISTICS, MERGE_DELETES, REWRITE_MANIFESTS
+from shared.layout.upkeep import COMPUTE_STATISTICS, CONVERT_DELETES, MERGE_DELETES, REWRITE_MANIFESTS
 from shared.paths.boundary import Boundary
 from shared.paths.locations import canonical_location
 from shared.policy.policy import Proofread
@@ -182,8 +183,8 @@ class IcebergEngine(JvmEngine):
         table = opened.table
         if job.kind == REWRITE_MANIFESTS.kind:
             return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
-        if job.kind == MERGE_DELETES.kind:
-            return self._merge_deletes(table, job, control, check)
+        if job.kind in (MERGE_DELETES.kind, CONVERT_DELETES.kind):
+            return self._merge_deletes(opened, job, control, check)
         if job.kind == COMPUTE_STATISTICS.kind:
             return StatisticsJob(JavaStatistics(self._scala, table, opened.session), job, control, check).run()
         if job.kind == SET_PROPERTIES:
@@ -226,15 +227,21 @@ class IcebergEngine(JvmEngine):
         return CellJob(cells, job, control).run()
 
     def _merge_deletes(
-        self, table: JavaTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
+        self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
     ) -> TableJobOutcome:
+        table = opened.table
+
         def check_place(head: TableHead) -> None:
             check(head)
             self._check_plain(head, job.location)
 
         prove = partial(self.proofreader.check_deletes, mode=proofread_of(job.policy), tag=job.origin.job)
+        deletes = JavaDeletes(self._scala, table)
+        source = IcebergTasks(self._scala, opened.session, table)
+        converts = job.kind == CONVERT_DELETES.kind
+        conversion = Conversion(deletes, table.columns, source, prove) if converts else None
         return MergeDeletesJob(
-            table, JavaDeletes(self._scala, table), job, control, check_place, self._boundary, prove
+            table, deletes, job, control, check_place, self._boundary, prove, conversion=conversion
         ).run()
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:

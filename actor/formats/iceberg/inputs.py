@@ -34,9 +34,9 @@ class AppliedDelete:
 
     `is_of_one_file`: they are rows of that file alone, though one may be named twice. `partition` is its own, None
     where it is not known; `key_ids` are the columns of a delete by value. `is_parquet`: it is a Parquet file. A vector
-    is `size_bytes` at an `offset` of its file. `sequence` is its sequence number. `listed` is Iceberg's object. Not
-    `may_name_rows`: the data file was added after it, so it names none of its rows. `is_of_earlier`: so it is, and the
-    data file is an output of ours, never added before.
+    is `size_bytes` at an `offset` of its file. `sequence` is its sequence number, `spec` its partition spec. `listed`
+    is Iceberg's object. Not `may_name_rows`: the data file was added after it, so it names none of its rows.
+    `is_of_earlier`: so it is, and the data file is an output of ours, never added before.
     """
 
     path: str
@@ -52,6 +52,7 @@ class AppliedDelete:
     offset: int = 0
     size_bytes: int = 0
     sequence: int = 0
+    spec: int = 0
     listed: Listed | None = field(default=None, compare=False)
 
     @property

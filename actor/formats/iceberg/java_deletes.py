@@ -11,6 +11,7 @@ from actor.formats.iceberg.inputs import AppliedDelete, LiveInput
 from actor.formats.iceberg.java_table import JavaTable, new_deletes
 from actor.formats.iceberg.scanned_files import ScannedFiles
 from actor.formats.iceberg.staged import NewDeletes
+from actor.formats.iceberg.value_groups import LiveValues
 from shared.errors import Corrupt
 from shared.formats.iceberg.delete_merges import FIRST_WITH_VECTORS, MOST_ROWS
 from shared.formats.iceberg.metadata import TableHead
@@ -36,10 +37,30 @@ class JavaDeletes:
         if listed is None:
             return None
         scanned = ScannedFiles(self._scala, head, raw, listed.tasks(), listed)
-        if scanned.deletes.twice:
-            raise Corrupt(f"{head.location}: {scanned.deletes.twice[0]} is live twice")
+        self._require_once(scanned, head)
         inputs = tuple(scanned.live_input(one, has_task=True) for one in scanned.each())
         return LiveDeletes(snapshot, inputs, tuple(scanned.deletes.all()), scanned.deletes.unapplied())
+
+    def by_value(self, head: TableHead) -> LiveValues | None:
+        """Return the deletes by value of the newest snapshot, with their data files; None: they are too many to hold.
+
+        Raises Corrupt for a data file or a delete file that is live twice, for what hides its rows is not clear.
+        """
+        raw, snapshot = self._table.raw, head.current or 0
+        has_vectors = head.protocol.min_writer >= FIRST_WITH_VECTORS
+        listed = self._scala.iceberg_deletes.byValue(raw, snapshot, has_vectors, MOST_PAIRS)
+        if listed is None:
+            return None
+        scanned = ScannedFiles(self._scala, head, raw, listed.tasks(), listed)
+        self._require_once(scanned, head)
+        inputs = tuple(scanned.live_input(one, has_task=True) for one in scanned.each())
+        lineage = self._table.lineage(inputs) if inputs else []
+        numbers = {one.path: number or 0 for one, (_, number) in zip(inputs, lineage, strict=True)}
+        return LiveValues(snapshot, inputs, numbers, scanned.deletes.by_value(), head.unpartitioned)
+
+    def _require_once(self, scanned: ScannedFiles, head: TableHead) -> None:
+        if scanned.deletes.twice:
+            raise Corrupt(f"{head.location}: {scanned.deletes.twice[0]} is live twice")
 
     def is_of_one_file(self, delete: AppliedDelete, path: str) -> bool:
         """Return whether a file of positions names rows of this data file alone, as its rows say."""
@@ -55,6 +76,15 @@ class JavaDeletes:
         numbers = json.dumps([[one.number for one in some] for some in listed])
         rows = self._scala.resolve("io.lakewright.iceberg.IcebergRows")(self._table.raw, MOST_ROWS)
         written = rows.merged(self._table.files(inputs), listed[0][0].objects, numbers, has_vectors)
+        return [None if one is None else _merged(one) for one in written]
+
+    def converted(self, inputs: Sequence[LiveInput], deletes: Sequence[AppliedDelete]) -> list[NewDeletes | None]:
+        """Write the rows that delete files of one look and place hide in each data file; None: they hide none there."""
+        has_vectors = self._table.head().protocol.min_writer >= FIRST_WITH_VECTORS
+        listed = [one.listed for one in deletes if one.listed is not None]
+        numbers = json.dumps([one.number for one in listed])
+        rows = self._scala.resolve("io.lakewright.iceberg.IcebergRows")(self._table.raw, MOST_ROWS)
+        written = rows.converted(self._table.tasks(inputs), listed[0].objects, numbers, has_vectors)
         return [None if one is None else _merged(one) for one in written]
 
 

@@ -162,11 +162,15 @@ class JavaTable:
         if prefixes is not None:
             table = self._scala.iceberg_cells.named(table, self._scala.java_list(prefixes))
         self._static("SparkTableCache").add(name, table)
-        self._manager().stageTasks(self._table, name, self._of_inputs("tasks", group.inputs))
+        self._manager().stageTasks(self._table, name, self.tasks(group.inputs))
 
     def files(self, inputs: Sequence[LiveInput]) -> Any:
         """Return Iceberg's objects of these files as a list of Java's."""
         return self._of_inputs("files", inputs)
+
+    def tasks(self, inputs: Sequence[LiveInput]) -> Any:
+        """Return Iceberg's scan tasks of these files as a list of Java's."""
+        return self._of_inputs("tasks", inputs)
 
     def lineage(self, inputs: Sequence[LiveInput]) -> list[tuple[int | None, int | None]]:
         """Return of each file the id of its first row, and the sequence number that its rows inherit."""
@@ -214,7 +218,7 @@ class JavaTable:
         None if the one does not lead to the later one, or over too many others.
         """
         known = list(inputs.values())
-        tasks = self._of_inputs("tasks", known)
+        tasks = self.tasks(known)
         listed = self._scala.iceberg_deletes.since(self._table, since, until, MOST_SNAPSHOTS, tasks)
         if listed is None:
             return None
@@ -246,18 +250,21 @@ class JavaTable:
         Raises NotAsked where it failed before the catalog was asked.
         """
         watch = self._scala.watched_commit(self._table)
-        rewrite = watch.newRewrite(self._table)
+        is_new = change.is_new_to_others
+        made = watch.newRowDelta(self._table) if is_new else watch.newRewrite(self._table)
 
         def build() -> None:
             watch.requireSnapshot(change.upon)
+            if is_new:
+                made.validateFromSnapshot(change.upon)  # Or each vector that a data file ever had is a conflict.
             for new in change.added:
-                rewrite.addFile(new.raw, new.sequence)
+                _ = made.addDeletes(new.raw) if is_new else made.addFile(new.raw, new.sequence)
             for delete in change.removed:
-                rewrite.deleteFile(delete.raw)
+                _ = made.removeDeletes(delete.raw) if is_new else made.deleteFile(delete.raw)
             for name, value in summary.items():
-                rewrite.set(name, value)
+                made.set(name, value)
 
-        self._commit(watch, rewrite, build)
+        self._commit(watch, made, build)
 
     def overwrite(self, groups: Iterable[StagedGroup], *, upon: TableHead, summary: Mapping[str, str]) -> None:
         """Replace the inputs of groups by their outputs in one snapshot that changes data, upon exactly these metadata.

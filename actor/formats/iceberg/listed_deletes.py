@@ -70,6 +70,11 @@ class ListedDeletes:
         """Return those that are live and apply to no data file."""
         return tuple(self._applied(number, "", None, is_ours=False) for number in self._found["unapplied"])
 
+    def by_value(self) -> tuple[AppliedDelete, ...]:
+        """Return those that are by value."""
+        files = enumerate(self._found["files"])
+        return tuple(self._applied(number, "", None, is_ours=False) for number, (*_, ids, _, _) in files if ids)
+
     def all(self) -> Iterator[LiveDelete]:
         """Yield what is known of each delete file without its data files."""
         for number, (name, _, rows, _, _, only, _, key_ids, file_format, _) in enumerate(self._found["files"]):
@@ -82,7 +87,7 @@ class ListedDeletes:
         return self._partitions[number]
 
     def _applied(self, number: int, path: str, file_sequence: int | None, *, is_ours: bool) -> AppliedDelete:
-        name, size, rows, _, _, only, sequence, key_ids, file_format, offset = self._found["files"][number]
+        name, size, rows, spec, _, only, sequence, key_ids, file_format, offset = self._found["files"][number]
         kind = _kind(key_ids, file_format)
         is_own = only == path
         is_later = kind is not DeleteKind.EQUALITY and not can_name_rows(sequence, file_sequence)
@@ -103,6 +108,7 @@ class ListedDeletes:
                 offset=offset if kind is DeleteKind.VECTOR else 0,
                 size_bytes=size,
                 sequence=sequence,
+                spec=spec,
                 listed=Listed(self._listed, number),
             )
         return self._described[key]

@@ -1,5 +1,7 @@
 """Merges a table's delete files without rewriting data: few of them hide, in every data file, the rows that many hid.
 
+Where the owner wants that, deletes by value are turned into positions before (`convert_deletes`).
+
 What is committed is true of one snapshot, upon which alone it may be committed: where others commit in between, the
 delete files are read again. Delete files that others add meanwhile stay as they are. A merged delete file names rows of
 one data file; its sequence number is the greatest of those that it replaces there, so that it hides the same rows, and
@@ -8,27 +10,28 @@ none of a later file with the same path.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from actor.formats.iceberg import proof_request
-from actor.formats.iceberg.commit import SnapshotTarget, StoredTable
 from actor.formats.iceberg.conflicts import FAILURES
-from actor.formats.iceberg.delete_groups import DeletesChange, LiveDeletes, groups_of, named_in
+from actor.formats.iceberg.convert_deletes import Conversion
+from actor.formats.iceberg.delete_groups import LiveDeletes, groups_of, named_in
+from actor.formats.iceberg.deletes_target import DeletesTarget, Found, MergedTable
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
-from actor.formats.iceberg.late_rows import SetAside
 from actor.formats.iceberg.staged import NewDeletes, StagedGroup
+from actor.formats.iceberg.value_groups import value_groups, with_vectors
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.model import Proof, Rewritten
 from actor.rewrite.commit import Committer
 from actor.rewrite.job_permission import JobPermission
-from actor.rewrite.model import Attempt, Blame, Verdict
+from actor.rewrite.model import Blame, Verdict
 from shared.errors import Conflict, Difference, LakewrightError, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg.delete_merges import FIRST_WITH_VECTORS, superfluous
 from shared.formats.iceberg.metadata import TableHead
-from shared.formats.iceberg.names import PROOFREAD_KEY
 from shared.formats.iceberg.positions import newest_position
 from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
@@ -36,6 +39,7 @@ from shared.refusals import RefusalReason
 from shared.table import DataFile, DeleteKind
 
 NOTHING = "no delete file is to be merged"
+VALUES_TOO_MANY = "deletes by value apply to too many data files to be converted: compact the table first"
 TOO_MANY = "the delete files apply to too many data files to be merged: compact the table first"
 
 MOST_FILES = 500
@@ -65,19 +69,6 @@ class TableDeletes(Protocol):
         """Write the rows that delete files of one look name in each data file; None: they name none of its rows."""
 
 
-class MergedTable(StoredTable, Protocol):
-    """A table whose delete files can be merged; methods raise what Iceberg raises."""
-
-    def commit_deletes(self, change: DeletesChange, summary: Mapping[str, str]) -> None:
-        """Make a change in one snapshot, if the one that it holds upon is the newest one still.
-
-        Raises NotAsked where it failed before the catalog was asked.
-        """
-
-    def head(self) -> TableHead:
-        """Return the metadata as they were last read, or as a commit of this process has left them."""
-
-
 @dataclass(slots=True)
 class _Known:
     """Knowledge of a run: of which delete files the rows say that they are of one data file, and refused groups.
@@ -91,8 +82,16 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Groups to be merged now, why others stay, and whether more are to be examined (`is_partial`)."""
+    """Groups that are due now, why others stay, and whether more are to be examined (`is_partial`).
 
+    found: what the groups were found in; again: finds it in other metadata; written: writes what replaces the delete
+    files of a group.
+    """
+
+    point: str
+    again: Callable[[TableHead], Found | None]
+    written: Callable[[InputGroup, TableHead], StagedGroup]
+    found: Found | None = None
     groups: Sequence[InputGroup] = ()
     reason: str = ""
     is_partial: bool = False
@@ -103,7 +102,7 @@ class MergeDeletesJob:
     """One run on one table; `check` raises for a table that must not be touched.
 
     `prove` compares which rows are deleted before and after; it raises Difference, and RefusedFiles where it cannot.
-    `clock_s` counts seconds, and `pause` waits for some.
+    `clock_s` counts seconds, and `pause` waits for some. `conversion`: None where deletes by value stay.
     """
 
     table: MergedTable
@@ -115,6 +114,7 @@ class MergeDeletesJob:
     prove: Callable[[Rewritten], Proof]
     clock_s: Callable[[], float] = time.monotonic
     pause: Callable[[float], object] = time.sleep
+    conversion: Conversion | None = None
     _known: _Known = field(default_factory=_Known, init=False)
 
     def run(self) -> TableJobOutcome:
@@ -132,16 +132,17 @@ class MergeDeletesJob:
             return TableJobOutcome(version, metadata, reason=reason)
         figures, commits, lost = Counter({"replaced": 0, "written": 0, "removed": 0}), list[int](), 0
         while head.current is not None:
-            found = self.deletes.look(head)
-            look = _Look(reason=TOO_MANY) if found is None else self._groups(found, head)
-            if found is None or not (look.groups or look.is_partial):
+            look = self._look(head)
+            if look.found is None or not (look.groups or look.is_partial):
                 reason = look.reason
                 break
             if self.control.should_stop() or len(commits) == MOST_COMMITS:
                 return TableJobOutcome(version, metadata, tuple(commits), figures, is_complete=False)
-            self.control.reached("merging", figures["replaced"], figures["replaced"] + len(look.groups))
-            if written := self._written([*_first_of(look.groups)], head):
-                target = DeletesTarget(self, head, self.job.mark().encode(), found)
+            self.control.reached(look.point, figures["replaced"], figures["replaced"] + len(look.groups))
+            if written := self._written(look, head):
+                target = DeletesTarget(
+                    self.table, self.check, head, self.job.mark().encode(), found=look.found, again=look.again
+                )
                 committer = Committer(target, JobPermission(self.control), clock_s=self.clock_s, pause=self.pause)
                 made = committer.commit(written)
                 lost = 0 if made.committed else lost + 1
@@ -161,7 +162,34 @@ class MergeDeletesJob:
             figures["written"] += len(one.deletes)
         self.control.measured(figures)
 
-    def _groups(self, found: LiveDeletes, head: TableHead) -> _Look:
+    def _look(self, head: TableHead) -> _Look:
+        """Return what is due by value, and once that is done by position."""
+        values = None if self.conversion is None else self._by_value(self.conversion, head)
+        if values is not None and values.groups:
+            return values
+        found = self.deletes.look(head)
+        look = _Look("merging", self.deletes.look, self._merged, found, reason=TOO_MANY)
+        if found is not None:
+            look = self._groups(look, found, head)
+        return look if values is None else replace(look, reason=_joined(values.reason, look.reason))
+
+    def _by_value(self, conversion: Conversion, head: TableHead) -> _Look:
+        """Return the deletes by value that can become positions now, and why others stay."""
+        look = conversion.deletes.by_value
+        written = partial(self._converted, conversion)
+        found, refused = look(head), self._known.refused
+        if found is None:
+            return _Look("converting", look, written, reason=VALUES_TOO_MANY)
+        unusable = conversion.unusable(found, head)
+        groups = value_groups(found, [one for one in found.deletes if one.path not in unusable])
+        reason = _reason(len(groups.left), 0, [refused[_names(one)] for one in groups.groups if _names(one) in refused])
+        if unusable:
+            name, why = next(iter(unusable.items()))
+            reason = _joined(f"{len(unusable)} delete files by value stay, the first, {name}: {why}", reason)
+        due = [one for one in groups.groups if _names(one) not in refused]
+        return _Look("converting", look, written, found, due, reason)
+
+    def _groups(self, look: _Look, found: LiveDeletes, head: TableHead) -> _Look:
         version = head.protocol.min_writer
         wanted = superfluous(found.files, version)
         only = {one.name: one.of for one in found.files if one.kind is DeleteKind.POSITION and one.of}
@@ -176,9 +204,10 @@ class MergeDeletesJob:
         removed = tuple(one for one in found.unapplied if one.path not in doubtful or known.get(one.path))
         groups = groups_of(replace(found, unapplied=removed), wanted.names, has_vectors=version >= FIRST_WITH_VECTORS)
         kept = [path for path in doubtful if known.get(path) is False]
-        return _Look(
-            [one for one in groups.groups if _names(one) not in refused],
-            _reason(
+        return replace(
+            look,
+            groups=[one for one in groups.groups if _names(one) not in refused],
+            reason=_reason(
                 len(groups.left | wanted.left),
                 len(kept),
                 [refused[_names(one)] for one in groups.groups if _names(one) in refused],
@@ -218,16 +247,16 @@ class MergeDeletesJob:
         self.boundary.check_files(head.location, [DataFile(path, 0, WHOLE_TABLE) for path in paths])
         self.boundary.check_links(head.location, paths)
 
-    def _written(self, groups: Iterable[InputGroup], head: TableHead) -> list[StagedGroup]:
+    def _written(self, look: _Look, head: TableHead) -> list[StagedGroup]:
         """Write what replaces the delete files of groups; raises Difference if it does not delete the same rows.
 
         What cannot be read or compared is left out, and noted.
         """
         written = list[StagedGroup]()
         try:
-            for group in groups:
+            for group in _first_of(look.groups):
                 try:
-                    written.append(self._merged(group, head) if group.inputs else StagedGroup(group, (), 0))
+                    written.append(look.written(group, head) if group.inputs else StagedGroup(group, (), 0))
                 except Exception as error:  # noqa: BLE001 - raised again unless it says nothing of the other groups
                     self._known.refused[_names(group)] = self._refusal(error)
         except BaseException:
@@ -252,39 +281,21 @@ class MergeDeletesJob:
             raise
         return StagedGroup(group, (), 0, proof=proof, deletes=tuple(new))
 
-
-class DeletesTarget(SnapshotTarget):
-    """`actor.rewrite.ports.CommitTarget` of merged delete files; `found`: all that the snapshot of `head` has."""
-
-    def __init__(self, job: MergeDeletesJob, head: TableHead, user_metadata: str, found: LiveDeletes) -> None:
-        super().__init__(job.table, head, user_metadata)
-        self._job = job
-        self._found = found
-
-    def begin(self, offered: tuple[StagedGroup, ...]) -> Attempt[StagedGroup]:
-        """Read the newest metadata; groups of which others changed a delete file or a data file are left out."""
-        head = self.base = self.refresh()
-        self._job.check(head)
-        if head.protocol.min_writer != self.head.protocol.min_writer:
-            raise Conflict(f"the format version of {self.location} changed meanwhile", kind=Verdict.CHANGED)
-        if head.current != self._found.snapshot:
-            self._found = (self._job.deletes.look(head) if head.current is not None else None) or LiveDeletes(0)
-        live = self._found.those_in(one.live for one in offered)
-        kept = tuple(one for one in offered if one.live.group in live)
-        named = self._found.by_name
-        removed = tuple(named[file.path] for one in kept for file in one.live.group.files)
-        change = DeletesChange(self._found.snapshot, removed, tuple(new for one in kept for new in one.deletes))
-        left = {one.live.group: SetAside.INPUT_GONE for one in offered if one.live.group not in live}
-        return Attempt(kept, change, set_aside=left)
-
-    def commit(self, attempt: Attempt[StagedGroup]) -> int | None:
-        """Commit one snapshot, and return its version by the metadata that the commit has left."""
-        merged = [one for one in attempt.groups if one.live.inputs]
-        summary = self.summary(merged)
-        if not merged:
-            del summary[PROOFREAD_KEY]  # What hides no row had not to be read.
-        self._job.table.commit_deletes(attempt.base, summary)
-        return self.version_in(self._job.table.head())
+    def _converted(self, conversion: Conversion, group: InputGroup, head: TableHead) -> StagedGroup:
+        """Write positions for the deletes by value of a group; a vector replaces the old one of its data file, too."""
+        applied = {one.path: one for file in group.inputs for one in file.deletes}
+        self._require_within(head, [*(one.path for one in group.inputs), *applied])
+        conversion.require_clear(group, head)
+        values = [one for one in applied.values() if not one.is_positional]
+        written = conversion.deletes.converted(group.inputs, values)
+        new = [one for one in written if one is not None]
+        try:
+            self._require_within(head, [one.path for one in new])
+            proof = conversion.check(group, written, head)
+        except BaseException:
+            self.table.delete([one.path for one in new])
+            raise
+        return StagedGroup(with_vectors(group, written), (), 0, proof=proof, deletes=tuple(new))
 
 
 def _first_of(groups: Sequence[InputGroup]) -> Iterator[InputGroup]:
@@ -309,4 +320,8 @@ def _reason(left: int, kept: int, refused: Sequence[LakewrightError]) -> str:
         f"{kept} delete files that apply to no data file stay, for {doubtful}" if kept else "",
         f"{len(refused)} groups of delete files are refused, the first: {refused[0]}" if refused else "",
     )
+    return _joined(*reasons)
+
+
+def _joined(*reasons: str) -> str:
     return "; ".join(filter(None, reasons))

@@ -8,7 +8,7 @@ from actor.formats.iceberg.staged import NewDeletes
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.proofread.model import DeleteForm, Deletes, FoundBy, ProofFile, Rewritten
 from shared.formats.iceberg.metadata import TableHead
-from shared.table import DataFile, DeleteKind
+from shared.table import DataFile, DeleteKind, PartitionKey
 
 _FORMS = {
     DeleteKind.VECTOR: DeleteForm.PUFFIN_VECTOR,
@@ -53,6 +53,30 @@ def merged(location: str, files: Sequence[MergedFile]) -> Rewritten:
     )
 
 
+def converted(table: TableColumns, head: TableHead, files: Sequence[tuple[LiveInput, NewDeletes | None]]) -> Rewritten:
+    """Return the question whether what was written for data files deletes the rows that their deletes by value hide.
+
+    A vector was written for all deletes of its data file; a file without a row that is hidden by value keeps its own.
+    """
+    ids = {number for one, _ in files for delete in one.deletes for number in delete.key_ids}
+
+    def before(one: LiveInput, new: NewDeletes | None) -> ProofFile:
+        replaced = one.deletes if new is not None else [delete for delete in one.deletes if not delete.is_positional]
+        constants = _constants(table, head, one.spec, one.file.partition)
+        return ProofFile(one.path, one.size_bytes, one.rows, tuple(map(_deletes, replaced)), constants)
+
+    return Rewritten(
+        table=head.location,
+        partition="",
+        columns=tuple(one for one in table.columns if one.id in ids),
+        found_by=FoundBy.ID,
+        inputs=tuple(before(one, new) for one, new in files),
+        outputs=tuple(
+            ProofFile(one.path, one.size_bytes, None, () if new is None else (_new_deletes(new),)) for one, new in files
+        ),
+    )
+
+
 def _new_deletes(new: NewDeletes) -> Deletes:
     if new.vector is None:
         return Deletes(DeleteForm.POSITIONS, new.path)
@@ -62,8 +86,11 @@ def _new_deletes(new: NewDeletes) -> Deletes:
 
 def partition_constants(table: TableColumns, head: TableHead, live: InputGroup) -> Mapping[int, str | None]:
     """Return the values of identity partition fields by the ids of their columns, which files may lack."""
-    spec = live.inputs[0].spec
-    values = json.loads(live.group.partition)
+    return _constants(table, head, live.inputs[0].spec, live.group.partition)
+
+
+def _constants(table: TableColumns, head: TableHead, spec: int, partition: PartitionKey) -> Mapping[int, str | None]:
+    values = json.loads(partition)
     ids = {".".join((*(up.name for up in above), one.name)): one.id for one, above in table.each()}
     return {
         column: values[field.label]

@@ -93,10 +93,10 @@ def snapshot_commit(snapshot: SnapshotRecord, at: Position, entries: Iterable[En
     return Commit(
         version=at.version,
         timestamp_ms=snapshot.timestamp_ms,
-        operation=OPERATIONS.get("delete" if removal else snapshot.operation, snapshot.operation),
+        operation=OPERATIONS.get(_operation(snapshot, is_removal=removal is not None), snapshot.operation),
         added=tuple(added),
         removed=tuple(removed),
-        data_change=snapshot.operation != REPLACE,
+        data_change=not snapshot.changes_no_row,
         origin=None if mark is None else mark.origin,
         digest=at.digest,
         added_deletes=tuple(added_deletes),
@@ -105,6 +105,12 @@ def snapshot_commit(snapshot: SnapshotRecord, at: Position, entries: Iterable[En
         superseded_files=int(snapshot.parent is not None) + len(removed_deletes),
         cells=None if ours is None else ours.cell_report,
     )
+
+
+def _operation(snapshot: SnapshotRecord, *, is_removal: bool) -> str:
+    if snapshot.changes_no_row:
+        return REPLACE
+    return "delete" if is_removal else snapshot.operation
 
 
 def delete_file(entry: Entry) -> DeleteFile:

@@ -8,7 +8,8 @@ from shared.formats.iceberg.column_statistics import changed_rows
 from shared.formats.iceberg.delete_merges import LiveDelete, superfluous
 from shared.formats.iceberg.manifests import count_manifests, keeps_rows
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
-from shared.layout.upkeep import COMPUTE_STATISTICS, MERGE_DELETES, REWRITE_MANIFESTS, UpkeepFound
+from shared.layout.upkeep import COMPUTE_STATISTICS, CONVERT_DELETES, MERGE_DELETES, REWRITE_MANIFESTS, UpkeepFound
+from shared.table import DeleteKind
 
 _Read = Callable[[EntryReader, TableHead, SnapshotRecord], Awaitable[UpkeepFound | None]]
 
@@ -45,11 +46,19 @@ async def _delete_files(reader: EntryReader, head: TableHead, newest: SnapshotRe
     return superfluous(deletes, head.protocol.min_writer).files
 
 
+async def _deletes_by_value(reader: EntryReader, head: TableHead, newest: SnapshotRecord) -> UpkeepFound:
+    """Count delete files by value by the manifests that have some delete file."""
+    found = await reader.live(head, newest, only_deletes=True)
+    count = sum(one.kind is DeleteKind.EQUALITY for one in found)
+    return UpkeepFound(count, count)
+
+
 READERS: Mapping[str, _Read] = MappingProxyType(
     {
         REWRITE_MANIFESTS.kind: _manifests,
         COMPUTE_STATISTICS.kind: _statistics,
         MERGE_DELETES.kind: _delete_files,
+        CONVERT_DELETES.kind: _deletes_by_value,
     }
 )
 """Readers by the kind of job."""

@@ -5,7 +5,7 @@ Each belongs to one snapshot, and Spark uses it for no other. It holds for later
 
 from collections.abc import Collection
 
-from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.formats.iceberg.metadata import TableHead
 from shared.layout.upkeep import UpkeepFound
 from shared.whole_numbers import whole_number
 
@@ -18,7 +18,7 @@ def source_of_statistics(head: TableHead, known: Collection[int]) -> int | None:
     for one in head.chain():
         if one.id in known:
             return one.id
-        if not _keeps_data(one):
+        if not one.changes_no_row:
             break
     return None
 
@@ -38,10 +38,6 @@ def changed_rows(head: TableHead) -> UpkeepFound | None:
     for one in head.chain():
         if one.id in known:
             return UpkeepFound(rows, changed, size)
-        if not _keeps_data(one):
+        if not one.changes_no_row:
             changed += sum(whole_number(one.summary.get(name, "")) or 0 for name in _CHANGES)
     return UpkeepFound(rows, rows, size)
-
-
-def _keeps_data(snapshot: SnapshotRecord) -> bool:
-    return snapshot.operation == "replace"

@@ -11,6 +11,7 @@ import orjson
 from shared.errors import Corrupt, Unsupported
 from shared.formats.iceberg.names import (
     COMMIT_KEY,
+    CONVERTED_KEY,
     FORMAT,
     FORMAT_VERSIONS,
     GENERATED_BY,
@@ -30,6 +31,10 @@ MAX_METADATA_BYTES = 128 * 1024 * 1024
 """Largest metadata file once it is decompressed: a thousand times as many as a table with a long history has."""
 
 
+_OF_DATA = frozenset({"added-data-files", "deleted-data-files"})
+"""Entries of a summary of a snapshot that adds or removes data files."""
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
     """One snapshot: `operation` is append, replace, overwrite or delete, `summary` the rest of its summary."""
@@ -43,9 +48,14 @@ class SnapshotRecord:
     summary: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
+    def changes_no_row(self) -> bool:
+        """True if readers see the same rows as before."""
+        return self.operation == REPLACE or (CONVERTED_KEY in self.summary and _OF_DATA.isdisjoint(self.summary))
+
+    @property
     def is_of_ours(self) -> bool:
         """True if it is ours: one that changes data has copied its mark."""
-        return self.operation == REPLACE and COMMIT_KEY in self.summary
+        return self.changes_no_row and COMMIT_KEY in self.summary
 
 
 @dataclass(frozen=True, slots=True)

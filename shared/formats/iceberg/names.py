@@ -25,6 +25,12 @@ one of them was not compared, `unverified`."""
 SPEC_KEY = "#spec"
 """Entry of a partition key that names the partition spec; left out for the first one."""
 
+CONVERTED_KEY = "lakewright.converted"
+"""Entry of the summary of a snapshot of ours that turns deletes by value into positions: how many files it replaces.
+
+By its operation it deletes rows, so that Iceberg compares it with rewrites that others began before; readers see the
+same rows."""
+
 ENCRYPTION_KEY = "encryption.key-id"
 """The property that turns on table encryption."""
 

@@ -9,7 +9,10 @@
 local start_of, hold
 do
   -- Kinds whose jobs are short; a full rewrite is heavy, whatever its kind.
-  local LIGHT = {compact = true, checkpoint = true, rewrite_manifests = true, merge_deletes = true, set_properties = true}
+  local LIGHT = {
+    compact = true, checkpoint = true, rewrite_manifests = true, merge_deletes = true, convert_deletes = true,
+    set_properties = true,
+  }
   -- A job that is held asks again after so long, because its window or its budget may have changed.
   local ASKED_AGAIN_MS = 900000
   -- Jobs that wait for a budget come back within so long, one after another, the best first.

@@ -8,8 +8,8 @@ do
   local DAYS, DAY_MS = 30, 86400000
   -- Kinds that rewrite no data.
   local WITHOUT_DATA = {
-    vacuum = true, checkpoint = true, rewrite_manifests = true, merge_deletes = true, compute_statistics = true,
-    set_properties = true,
+    vacuum = true, checkpoint = true, rewrite_manifests = true, merge_deletes = true,
+    convert_deletes = true, compute_statistics = true, set_properties = true,
   }
 
   -- What this call knows to be rewritten, by table.

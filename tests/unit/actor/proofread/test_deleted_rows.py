@@ -212,6 +212,26 @@ def test_in_equality_deletes_null_equals_null_and_only_the_files_that_name_them_
     assert found.ending is ReadEnding.SAME, found
 
 
+def test_each_of_several_delete_files_by_value_counts_for_the_files_that_it_applies_to(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Of the same columns in another order, too, and of others."""
+    both = pa.schema([field("f", pa.float64(), 2), field("a", pa.int64(), 1)])
+    stored(tmp_path / "eq0.parquet", pa.table([[0.5], [1]], schema=both))
+    stored(tmp_path / "eq1.parquet", pa.table([[2]], schema=pa.schema([field("a", pa.int64(), 1)])))
+    stored(tmp_path / "eq2.parquet", pa.table([[3]], schema=pa.schema([field("a", pa.int64(), 1)])))
+    ids = ((2, 1), (1,), (1,))
+    keys = [Deletes(DeleteForm.EQUALITY, str(tmp_path / f"eq{n}.parquet"), key_ids=ids[n]) for n in range(3)]
+    files = [stored(tmp_path / f"{name}.parquet", table([1, 2, 3])) for name in "abc"]
+    applied = [replace(files[0], deletes=(*keys,)), replace(files[1], deletes=(keys[1],)), files[2]]
+    for live, ending in (([1, 3, 1, 2, 3], ReadEnding.SAME), ([1, 2, 3, 1, 3], ReadEnding.SAME)):
+        out = stored(tmp_path / "out.parquet", table(live))
+        found = read(connection, group_of(COLUMNS, applied, [out], FoundBy.ID))
+        assert found.ending is ending, found
+    out = stored(tmp_path / "out.parquet", table([1, 3, 1, 2]))
+    assert read(connection, group_of(COLUMNS, applied, [out], FoundBy.ID)).ending is ReadEnding.DIFFERENT
+
+
 def test_each_file_has_its_own_deleted_rows(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     files = []
     for name, dead in (("a", 0), ("b", 1)):

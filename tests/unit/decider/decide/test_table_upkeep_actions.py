@@ -126,7 +126,9 @@ def test_the_table_is_evaluated_when_its_commits_pass_a_multiple(version: int, n
     assert CHECKPOINT_ACTION.timer(TableSignals(version, new_commits=new), Policy(), 17) is None
 
 
-UPKEPT = Policy(rewrite_manifests_at=50, merge_deletes_at=50, compute_statistics_at=Fraction(1, 10))
+UPKEPT = Policy(
+    rewrite_manifests_at=50, merge_deletes_at=50, convert_deletes_at=50, compute_statistics_at=Fraction(1, 10)
+)
 
 
 @pytest.mark.parametrize("action", UPKEEP_ACTIONS)

@@ -127,6 +127,7 @@ def test_what_a_format_does_not_have_has_a_note() -> None:
     wanted = {
         "lakewright.rewrite-manifests-at": "10",
         "lakewright.merge-deletes-at": "10",
+        "lakewright.convert-deletes-at": "10",
         "lakewright.compute-statistics-at": "0.1",
     }
     assert in_force("iceberg", wanted).notes == ()
@@ -134,4 +135,5 @@ def test_what_a_format_does_not_have_has_a_note() -> None:
         "rewrite-manifests-at has no effect on Delta tables: they have no manifests",
         "compute-statistics-at has no effect on Delta tables: they have no place for statistics of columns",
         "merge-deletes-at has no effect on Delta tables: they have no delete files",
+        "convert-deletes-at has no effect on Delta tables: they have no delete files by value",
     )

@@ -61,6 +61,8 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("POST /v1/tables/{name}/actions/compute-statistics", 202, "compute-statistics sales.orders"),
     ("POST /v1/tables/{name}/actions/merge-deletes", 200, "merge-deletes sales.orders --dry-run"),
     ("POST /v1/tables/{name}/actions/merge-deletes", 202, "merge-deletes sales.orders"),
+    ("POST /v1/tables/{name}/actions/convert-deletes", 200, "convert-deletes sales.orders --dry-run"),
+    ("POST /v1/tables/{name}/actions/convert-deletes", 202, "convert-deletes sales.orders"),
     ("GET /v1/jobs", 200, "jobs list --state queued"),
     ("GET /v1/jobs/{job}", 200, "jobs show t.1.compact"),
     ("DELETE /v1/jobs/{job}", 200, "jobs cancel t.1.compact"),

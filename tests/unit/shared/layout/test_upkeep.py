@@ -4,11 +4,21 @@ from fractions import Fraction
 
 import pytest
 
-from shared.layout.upkeep import COMPUTE_STATISTICS, MERGE_DELETES, REWRITE_MANIFESTS, UPKEEP, UpkeepFound, UpkeepKind
+from shared.layout.upkeep import (
+    COMPUTE_STATISTICS,
+    CONVERT_DELETES,
+    MERGE_DELETES,
+    REWRITE_MANIFESTS,
+    UPKEEP,
+    UpkeepFound,
+    UpkeepKind,
+)
 from shared.policy.policy import Policy
 from shared.policy.property_table import PROPERTIES
 
-POLICY = Policy(rewrite_manifests_at=10, merge_deletes_at=50, compute_statistics_at=Fraction(1, 10))
+POLICY = Policy(
+    rewrite_manifests_at=10, merge_deletes_at=50, convert_deletes_at=20, compute_statistics_at=Fraction(1, 10)
+)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +28,8 @@ POLICY = Policy(rewrite_manifests_at=10, merge_deletes_at=50, compute_statistics
         (REWRITE_MANIFESTS, 90, 9, False),
         (MERGE_DELETES, 60, 50, True),
         (MERGE_DELETES, 60, 49, False),
+        (CONVERT_DELETES, 20, 20, True),
+        (CONVERT_DELETES, 19, 19, False),
         (COMPUTE_STATISTICS, 100, 10, True),
         (COMPUTE_STATISTICS, 100, 9, False),
         (COMPUTE_STATISTICS, 0, 10, False),
@@ -51,6 +63,7 @@ def test_each_kind_has_a_property_that_is_off_and_reasons_of_its_own(kind: Upkee
     [
         (REWRITE_MANIFESTS, "Manifests of its snapshot: 51 with 900 bytes; 1 would be enough."),
         (MERGE_DELETES, "Delete files by position of its snapshot: 51, of which 50 are to be merged."),
+        (CONVERT_DELETES, "Delete files by value of its snapshot: 51."),
         (COMPUTE_STATISTICS, "Since the newest statistics of columns, 50 of 51 rows changed."),
     ],
 )

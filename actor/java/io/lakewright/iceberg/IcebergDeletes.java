@@ -78,13 +78,8 @@ public final class IcebergDeletes {
         found.noteTwice(file.location(), paths);
         first = Math.min(first, file.dataSequenceNumber());
         oldest.merge(Pair.of(file.specId(), file.partition()), file.dataSequenceNumber(), Math::min);
-        List<Integer> ofTask = new ArrayList<>();
-        for (DeleteFile delete : task.deletes()) {
-          needed.add(name(delete));
-          if (delete.content() == FileContent.POSITION_DELETES) {
-            ofTask.add(found.number(delete));
-          }
-        }
+        task.deletes().forEach(delete -> needed.add(name(delete)));
+        List<Integer> ofTask = found.byPosition(task);
         pairs += ofTask.size();
         if (pairs > mostPairs) {
           return null;
@@ -108,6 +103,73 @@ public final class IcebergDeletes {
             found.unapplied.add(found.number(one.copy()));
           }
         }
+      }
+    }
+    return found;
+  }
+
+  /**
+   * Returns the deletes by value that are live in a snapshot, and the tasks of all data files that are old enough for one of
+   * them, whatever bounds say, with what applies to these by position if it is asked for; null if these files and such pairs
+   * are more than that.
+   */
+  public static IcebergDeletes byValue(Table table, long snapshot, boolean positions, long most) throws IOException {
+    IcebergDeletes found = new IcebergDeletes(table);
+    PartitionMap<Long> newest = PartitionMap.create(table.specs()); // Sequence number of a delete file of each partition.
+    long newestOfAll = found.noteValues(table, snapshot, newest);
+    if (found.files.isEmpty()) {
+      return found;
+    }
+    Set<String> paths = new HashSet<>();
+    long held = 0;
+    try (CloseableIterable<FileScanTask> planned = table.newScan().useSnapshot(snapshot).ignoreResiduals().planFiles()) {
+      for (FileScanTask task : planned) {
+        DataFile file = task.file();
+        found.noteTwice(file.location(), paths);
+        Long ofPartition = newest.get(file.specId(), file.partition());
+        if (Math.max(newestOfAll, ofPartition == null ? 0 : ofPartition) <= file.dataSequenceNumber()) {
+          continue;
+        }
+        List<Integer> ofTask = positions ? found.byPosition(task) : new ArrayList<>();
+        held += 1 + ofTask.size();
+        if (held > most) {
+          return null;
+        }
+        found.tasks.add(task);
+        found.applied.add(ofTask);
+      }
+    }
+    return found;
+  }
+
+  /** Lists the deletes by value, notes the newest of each partition, and returns the newest number of those of all files. */
+  private long noteValues(Table table, long snapshot, PartitionMap<Long> newest) throws IOException {
+    Set<String> names = new HashSet<>();
+    long newestOfAll = 0;
+    for (ManifestFile manifest : table.snapshot(snapshot).deleteManifests(table.io())) {
+      try (ManifestReader<DeleteFile> live = ManifestFiles.readDeleteManifest(manifest, table.io(), specs)) {
+        for (DeleteFile one : live) {
+          noteTwice(name(one), names);
+          if (one.content() != FileContent.EQUALITY_DELETES) {
+            continue;
+          }
+          number(one.copy());
+          if (specs.get(one.specId()).isUnpartitioned()) {
+            newestOfAll = Math.max(newestOfAll, one.dataSequenceNumber());
+          } else {
+            newest.merge(Pair.of(one.specId(), one.copy().partition()), one.dataSequenceNumber(), Math::max);
+          }
+        }
+      }
+    }
+    return newestOfAll;
+  }
+
+  private List<Integer> byPosition(FileScanTask task) {
+    List<Integer> found = new ArrayList<>();
+    for (DeleteFile delete : task.deletes()) {
+      if (delete.content() == FileContent.POSITION_DELETES) {
+        found.add(number(delete));
       }
     }
     return found;
@@ -185,7 +247,7 @@ public final class IcebergDeletes {
   }
 
   /** Returns the path of a delete file and, of a vector, its place there: a file may hold several. */
-  private static String name(DeleteFile delete) {
+  static String name(DeleteFile delete) {
     return delete.location() + (delete.format() == FileFormat.PUFFIN ? "#" + delete.contentOffset() : "");
   }
 

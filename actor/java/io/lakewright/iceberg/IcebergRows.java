@@ -16,8 +16,10 @@ import java.util.function.Supplier;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileContent;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileMetadata;
+import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.MetadataColumns;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Table;
@@ -92,16 +94,53 @@ public final class IcebergRows {
   public List<DeleteFile> merged(List<DataFile> files, IcebergDeletes deletes, String numbers, boolean vectors)
       throws IOException {
     int[][] ofFiles = Json.read(numbers, int[][].class);
+    return written(files.size(), i -> {
+      List<DeleteFile> named = new ArrayList<>();
+      for (int number : ofFiles[i]) {
+        named.add(deletes.get(number));
+      }
+      PositionDeleteIndex rows = loader.loadPositionDeletes(named, files.get(i).location());
+      return rows.isEmpty() ? null : hide(files.get(i), rows, vectors);
+    });
+  }
+
+  /**
+   * Writes, of the data file of each of these tasks, the rows that delete files by value hide, which `numbers` name, a JSON
+   * array: in a file of positions, or in a vector with all that is hidden there by position, too. Returns what was written
+   * in the order of the tasks, null for one of which no row is hidden by value.
+   */
+  public List<DeleteFile> converted(List<FileScanTask> tasks, IcebergDeletes deletes, String numbers, boolean vectors)
+      throws IOException {
+    List<DeleteFile> values = new ArrayList<>();
+    for (int number : Json.read(numbers, int[].class)) {
+      values.add(deletes.get(number));
+    }
+    DeletedKeys keys = new DeletedKeys(table, values);
+    return written(tasks.size(), i -> {
+      FileScanTask task = tasks.get(i);
+      PositionDeleteIndex rows = keys.rowsOf(task);
+      if (rows.isEmpty()) {
+        return null;
+      }
+      if (vectors) { // Readers ignore all files of positions beside it.
+        List<DeleteFile> named = new ArrayList<>(task.deletes());
+        named.removeIf(one -> one.content() != FileContent.POSITION_DELETES);
+        rows.merge(loader.loadPositionDeletes(named, task.file().location()));
+      }
+      return hide(task.file(), rows, vectors);
+    });
+  }
+
+  private interface Writer {
+    DeleteFile write(int number) throws IOException;
+  }
+
+  /** Writes so many delete files, some of which may be null; leaves none if one fails. */
+  private List<DeleteFile> written(int count, Writer writer) throws IOException {
     List<DeleteFile> written = new ArrayList<>();
     try {
-      for (int i = 0; i < files.size(); i++) {
-        DataFile file = files.get(i);
-        List<DeleteFile> named = new ArrayList<>();
-        for (int number : ofFiles[i]) {
-          named.add(deletes.get(number));
-        }
-        PositionDeleteIndex rows = loader.loadPositionDeletes(named, file.location());
-        written.add(rows.isEmpty() ? null : hide(file, rows, vectors));
+      for (int i = 0; i < count; i++) {
+        written.add(writer.write(i));
       }
     } catch (IOException | RuntimeException failure) {
       written.stream().filter(Objects::nonNull).forEach(one -> delete(one.location(), failure));

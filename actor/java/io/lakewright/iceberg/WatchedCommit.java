@@ -9,6 +9,7 @@ import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileContent;
 import org.apache.iceberg.OverwriteFiles;
 import org.apache.iceberg.RewriteFiles;
+import org.apache.iceberg.RowDelta;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotChanges;
 import org.apache.iceberg.SnapshotSummary;
@@ -54,6 +55,11 @@ public final class WatchedCommit implements TableOperations {
   /** Begins a change of data files, to be committed through this. */
   public OverwriteFiles newOverwrite(BaseTable of) {
     return new BaseTable(this, of.name(), of.reporter()).newOverwrite();
+  }
+
+  /** Begins a change of deleted rows, to be committed through this. */
+  public RowDelta newRowDelta(BaseTable of) {
+    return new BaseTable(this, of.name(), of.reporter()).newRowDelta();
   }
 
   /** Lets nothing be committed unless these are the newest metadata then: whatever others change makes them others. */

@@ -81,6 +81,7 @@ class Classes:
     def watched_commit(self, table: Any) -> Any:
         return SimpleNamespace(
             newRewrite=lambda of: of.newRewrite(),
+            newRowDelta=lambda of: of.newRewrite(),
             newOverwrite=lambda of: of.newRewrite(),
             requireMetadata=lambda path: self.required.append((path,)),
             isAsked=lambda: self.is_asked,
@@ -164,6 +165,22 @@ def test_delete_files_are_replaced_upon_the_snapshot_alone_that_was_read_and_und
     assert rewrite.calls == [
         ("addFile", "java n", 5),
         ("deleteFile", "java d"),
+        ("set", "key", "value"),
+        ("commit",),
+    ]
+
+
+def test_what_is_new_to_others_is_a_change_of_rows_with_the_number_of_its_snapshot() -> None:
+    change = Rewrite()
+    table = rewritten(change)
+    old = AppliedDelete("d", DeleteKind.EQUALITY, 1, is_exact=False, listed=Listed(Tasks(["java d"]), 0))
+    new = NewDeletes("n", "n", 10, None, raw="java n")
+    table.commit_deletes(DeletesChange(9, (old,), (new,), is_new_to_others=True), {"key": "value"})
+    assert classes_of(table).upon == [9]
+    assert change.calls == [
+        ("validateFromSnapshot", 9),
+        ("addDeletes", "java n"),
+        ("removeDeletes", "java d"),
         ("set", "key", "value"),
         ("commit",),
     ]

@@ -7,27 +7,29 @@ from typing import Any
 import pytest
 
 from actor.formats.iceberg import delete_groups, merge_deletes_job
+from actor.formats.iceberg.convert_deletes import Conversion
 from actor.formats.iceberg.delete_groups import DeleteGroups, LiveDeletes, groups_of
 from actor.formats.iceberg.inputs import AppliedDelete, LiveInput
-from actor.formats.iceberg.merge_deletes_job import MOST_LOST, NOTHING, TOO_MANY, MergeDeletesJob
+from actor.formats.iceberg.merge_deletes_job import MOST_LOST, NOTHING, TOO_MANY, VALUES_TOO_MANY, MergeDeletesJob
 from actor.formats.iceberg.staged import NewDeletes
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import DeleteForm, Proof, Reading, Rewritten
 from shared.errors import Conflict, Difference, LeaseLost, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg import delete_merges
 from shared.formats.iceberg.metadata import TableHead
-from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY
+from shared.formats.iceberg.names import COMMIT_KEY, CONVERTED_KEY, PROOFREAD_KEY
 from shared.layout import commit_metadata
-from shared.layout.upkeep import MERGE_DELETES
+from shared.layout.upkeep import CONVERT_DELETES, MERGE_DELETES
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.refusals import RefusalReason
 from shared.table import CommitOrigin, DeleteKind
 from tests.support.java_errors import JavaError
 from tests.support.local_vacuum import Control
-from tests.support.memory_snapshots import MemorySnapshots
+from tests.support.memory_snapshots import KEYS, Footers, MemorySnapshots
 
 JOB = TableJob(MERGE_DELETES.kind, "t", Policy(), CommitOrigin("job", 7))
+CONVERTS = replace(JOB, kind=CONVERT_DELETES.kind)
 
 
 LOST = JavaError("NotFoundException", message="org.apache.iceberg.exceptions.NotFoundException: gone")
@@ -46,7 +48,10 @@ def run(
     boundary: Boundary = Boundary(),  # noqa: B008 - it is frozen
 ) -> TableJobOutcome:
     control, check = control or Control(), check or table.check
-    return MergeDeletesJob(table, table, job, control, check, boundary, prove, pause=lambda _: None).run()
+    conversion = Conversion(table, lambda _: KEYS, Footers(), prove) if job.kind == CONVERT_DELETES.kind else None
+    return MergeDeletesJob(
+        table, table, job, control, check, boundary, prove, pause=lambda _: None, conversion=conversion
+    ).run()
 
 
 def left_by(table: MemorySnapshots, **options: Any) -> str:
@@ -450,3 +455,60 @@ def test_delete_files_of_no_data_file_are_read_some_between_two_commits_and_a_st
     asked.clear()
     assert left_by(table).startswith("t: 5 delete files that apply to no data file stay")
     assert asked == paths
+
+
+@pytest.mark.parametrize("has_vectors", [False, True])
+def test_deletes_by_value_become_positions_where_the_owner_wants_that(has_vectors: bool) -> None:
+    table, (one, two) = table_of(2, deletes=0)
+    table.has_vectors = has_vectors
+    table.delete_places([(one, 7)], in_one_file=False)
+    table.delete_values([1, 2, 12])
+    late = table.write([1, 12])
+    table.make({late: None}, {})
+    rows = table.rows()
+    assert run(table).reason == NOTHING
+    control = Control()
+    done = run(table, control, CONVERTS)
+    assert (table.rows(), len(done.commits)) == (rows, 1 if has_vectors else 2)
+    summary = table.snapshots[table.current if has_vectors else table.now.parent or 0].summary
+    assert (summary[CONVERTED_KEY], summary[PROOFREAD_KEY]) == ("2" if has_vectors else "1", "rows")
+    assert control.points[0][0] == "converting"
+    kind = DeleteKind.VECTOR if has_vectors else DeleteKind.POSITION
+    left = {(table.written[name].kind, table.written[name].only) for name in table.now.deletes}
+    assert left == {(kind, one), (kind, two)}
+    assert (run(table, job=CONVERTS).reason, table.orphans()) == (NOTHING, set())
+
+
+def test_a_difference_or_a_refusal_leaves_deletes_by_value_as_they_are() -> None:
+    table, (one, _) = table_of(2, deletes=2)
+    table.delete_values([5])
+    before, rows = table.current, table.rows()
+
+    def differ(_: Rewritten) -> Proof:
+        raise Difference("1 deleted rows would be visible again")
+
+    with pytest.raises(Difference):
+        run(table, job=CONVERTS, prove=differ)
+    assert (table.current, table.orphans()) == (before, set())
+
+    def refuse_values(group: Rewritten) -> Proof:
+        if group.columns:
+            raise RefusedFiles(f"{one} cannot be compared", reason=RefusalReason.UNVERIFIED)
+        return proved(group)
+
+    done = run(table, job=CONVERTS, prove=refuse_values)
+    assert done.figures["written"] == 2, "those by position are merged"
+    assert done.reason == f"1 groups of delete files are refused, the first: {one} cannot be compared"
+    assert (table.rows(), table.orphans()) == (rows, set())
+
+
+def test_deletes_by_value_that_cannot_be_converted_are_named_and_those_too_many_are_not_read() -> None:
+    table, _ = table_of(1, deletes=0)
+    table.delete_values([5])
+    name = next(iter(table.now.deletes))
+    real = table._described
+    table._described = lambda name, path: replace(real(name, path), key_ids=(9,))  # type: ignore[method-assign]
+    why = "a column of its keys was dropped, or is a part of another"
+    assert left_by(table, job=CONVERTS) == f"t: 1 delete files by value stay, the first, {name}: {why}"
+    table.by_value = lambda _head: None  # type: ignore[method-assign]
+    assert left_by(table, job=CONVERTS) == f"t: {VALUES_TOO_MANY}"

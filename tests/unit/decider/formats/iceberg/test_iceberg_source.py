@@ -17,7 +17,7 @@ from decider.storage.object_reads import ReadMeter
 from shared.formats.iceberg.head_cache import HeadCache
 from shared.formats.iceberg.manifests import Entry, EntryStatus
 from shared.formats.iceberg.metadata import Ref, SnapshotRecord, TableHead, decode_head
-from shared.formats.iceberg.names import VACUUM_KEY
+from shared.formats.iceberg.names import COMMIT_KEY, CONVERTED_KEY, VACUUM_KEY
 from shared.layout.commit_metadata import CommitMetadata
 from shared.partitions import WHOLE_TABLE
 from shared.refusals import Refusal
@@ -96,6 +96,16 @@ def test_entries_that_other_snapshots_added_or_removed_are_no_part_of_a_commit()
     commit = snapshot_commit(SNAPSHOT, Position(200, "u.2"), entries, FileHistory(HEAD))
     assert [file.path for file in commit.added] == ["new", "unnamed"]
     assert [file.path for file in commit.removed] == ["removed"]
+
+
+def test_deletes_by_value_that_became_positions_are_a_rewrite_of_ours_and_no_change_of_rows() -> None:
+    mark = CommitMetadata(CommitOrigin("job", 7), mode="merge_deletes").encode()
+    summary = {COMMIT_KEY: mark, CONVERTED_KEY: "2"}
+    for more, is_own in (({}, True), ({"deleted-data-files": "1"}, False)):
+        snapshot = SnapshotRecord(2, 1, 2, 200, "m", "delete", summary | more)
+        commit = snapshot_commit(snapshot, Position(200, "u.2"), [], FileHistory(HEAD))
+        assert (commit.operation, commit.data_change) == (("OPTIMIZE", False) if is_own else ("DELETE", True))
+        assert (commit.origin is not None) is is_own
 
 
 ORIGIN = CommitOrigin("job", 7)

@@ -4,6 +4,7 @@ import pytest
 
 from shared.formats.iceberg.column_statistics import changed_rows, source_of_statistics
 from shared.formats.iceberg.metadata import TableHead, decode_head
+from shared.formats.iceberg.names import CONVERTED_KEY
 from shared.layout.upkeep import UpkeepFound
 
 TOTALS = {"total-records": "100", "total-files-size": "5000"}
@@ -59,6 +60,7 @@ def changes(**counts: int) -> dict[str, str]:
                 ("append", TOTALS),
                 ("overwrite", changes(added_position_deletes=3, added_equality_deletes=4)),
                 ("replace", changes(added_records=90, deleted_records=90)),
+                ("delete", changes(added_position_deletes=50) | {CONVERTED_KEY: "2"}),
                 ("delete", TOTALS),
             ],
             (1,),
@@ -79,3 +81,7 @@ def test_statistics_hold_for_snapshots_that_change_no_data() -> None:
     assert source_of_statistics(made, {1, 2}) == 2
     assert source_of_statistics(made, {2, 3}) == 3
     assert source_of_statistics(head(("replace", {})), ()) is None
+    converted = {CONVERTED_KEY: "2"}
+    assert source_of_statistics(head(("append", {}), ("delete", converted)), {1}) == 1
+    copied = converted | {"added-data-files": "1"}
+    assert source_of_statistics(head(("append", {}), ("overwrite", copied)), {1}) is None
