@@ -7,12 +7,21 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from actor.cells.job import CellJob
+from actor.ports import TableJob
+from shared.jobs.options import ClusterOptions
+from shared.jobs.payload import CLUSTER
 from shared.layout.cells.boxes import EVERYTHING, NAN, NULL, Box, Point, has_one_key, holds, hull
 from shared.layout.cells.operations import BoxedFile, CellSizes
 from shared.layout.cells.runs import sizes_of_run
+from shared.layout.cells.tags import CELL_TAG, encode_cell
 from shared.layout.cells.tree import Cut, Node, tree_of
+from shared.policy.policy import ClusterMode, Policy
+from shared.table import CommitOrigin, PartitionKey
 from tests.support.clustered_streams import MAKERS, stream
 from tests.support.examples import examples
+from tests.support.local_vacuum import Control
+from tests.support.memory_cells import MemoryCells
 from tests.support.simulated_table import ROW_BYTES, Cells, SimulatedTable, overlap
 
 TARGET_ROWS = 64
@@ -235,3 +244,22 @@ def test_a_byte_is_rewritten_about_once_for_each_doubling_of_the_number_of_cells
     assert amplification <= 2 + log2(leaves)
     if kind == "ascending" and columns == 1 and not is_updated:
         assert amplification <= 2.5
+
+
+@settings(max_examples=FEW)
+@given(seed=st.integers(0, 10**6))
+def test_wrong_cells_in_tags_and_names_cost_bytes_and_never_rows(seed: int) -> None:
+    """Of boxes that overlap, that others have cut since, or in which their file does not lie; in two partitions."""
+    dice, table = random.Random(seed), MemoryCells()
+    for at in range(dice.randrange(2, 12)):
+        spans = [sorted(dice.sample([NULL, 0, 250, 500, 750, 1000, NAN + 1], 2)) for _ in range(2)]
+        tag = encode_cell(tuple((low, high) for low, high in spans), [("a",), ("b",)])
+        rows = [(dice.randrange(1000), dice.randrange(1000)) for _ in range(dice.randrange(1, 100))]
+        inside = [row for row in rows if all(low <= one < high for one, (low, high) in zip(row, spans, strict=True))]
+        table.add(dice.choice([rows, inside or rows]), PartitionKey(str(at % 2)), **{CELL_TAG: tag})
+    rows_before = table.rows
+    policy = Policy(cluster=ClusterMode.CELLS, target_bytes=64 * ROW_BYTES)
+    job = TableJob(CLUSTER, "file:///t", policy, CommitOrigin("j", 1), options=ClusterOptions(force=True).encode())
+    CellJob(table, job, Control()).run()
+    assert table.rows == rows_before
+    assert CellJob(table, job, Control()).run().commits == (), "at rest"

@@ -95,13 +95,14 @@ class IcebergCellsTable:
         return {one.path for one in self.boxes() if CELL_TAG in one.file.tags}
 
     def cells(self) -> list[tuple[Box | None, Box, str]]:
-        """The cell that each of our files names, its own box, and its partition."""
+        """The cell that each of our files names, its own box, and its partition, in one order."""
         paths = [column.path for column in self.columns()]
-        return [
+        found = (
             (decode_cell(one.file.tags[CELL_TAG], paths), box, one.file.partition)
             for one, box in self.boxes().items()
             if CELL_TAG in one.file.tags
-        ]
+        )
+        return sorted(found, key=repr)
 
     def require_lawful(self) -> int:
         """Check that each of our files lies in its cell; return the number of cells."""
