@@ -360,6 +360,29 @@ def test_a_default_is_the_value_of_the_files_that_lack_the_column(ice: IcebergJv
     assert seen(table) == [4]
 
 
+def test_files_without_ids_by_the_name_mapping_and_partition_values_that_files_lack(ice: IcebergJvm) -> None:
+    table = keyed(ice, "mapped", "string")
+    mapping = [{"field-id": 1, "names": ["id", "old_id"]}, {"field-id": 2, "names": ["k", "old_k"]}]
+    table.updateProperties().set("schema.name-mapping.default", json.dumps(mapping)).commit()
+    rows = pa.table({"old_k": ["a", "b", None], "old_id": [1, 2, 3]})
+    table.newAppend().appendFile(ice._file(ice.iceberg.DataFiles.builder(table.spec()), rows).build()).commit()
+    delete_keys(ice, table, {"k": (2, pa.array(["b", None]))})
+    assert convert(ice, table).figures["written"] == 1
+    assert pyiceberg_sees(table) == [1]
+    table = ice.create("absent", by_g=True)
+    rows = pa.table([range(5)], schema=pa.schema([field("id", pa.int64(), 1)]))
+    for to in ("g=1", "g=2"):
+        file = ice._file(ice.iceberg.DataFiles.builder(table.spec()), rows).withPartitionPath(to).build()
+        table.newAppend().appendFile(file).commit()
+    numbers = ice._gateway.new_array(ice.jvm.int, 2)
+    numbers[0], numbers[1] = 1, 2
+    keys = pa.table([[3, 4], [1, 2]], schema=pa.schema([field("id", pa.int64(), 1), field("g", pa.int64(), 2)]))
+    delete = ice._delete(table.spec(), keys).ofEqualityDeletes(numbers).withPartitionPath("g=1").build()
+    table.newRowDelta().addDeletes(delete).commit()
+    assert convert(ice, table).figures["written"] == 1
+    assert pyiceberg_sees(table) == [0, 0, 1, 1, 2, 2, 3, 4, 4]
+
+
 @pytest.mark.parametrize("kind", ["float", "double", "uuid", "fixed[4]", "binary", "boolean"])
 def test_keys_of_other_types_stay_by_name_and_the_others_are_converted(ice: IcebergJvm, kind: str) -> None:
     stored = {

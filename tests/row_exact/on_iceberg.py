@@ -17,7 +17,7 @@ from actor.ports import RewriteOutcome, RewriteRequest, TableJob
 from actor.proofread.proofreader import Proofreader
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup
-from shared.layout.upkeep import MERGE_DELETES
+from shared.layout.upkeep import CONVERT_DELETES, MERGE_DELETES
 from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin, DataFile, PartitionKey
 from tests.iceberg_stress.readers import EQUALITY_UNKNOWN, _DuckDb
@@ -40,13 +40,17 @@ MERGED_ON_READ = {f"write.{mode}.mode": "merge-on-read" for mode in ("delete", "
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Version of the format, whether delete files name rows of one file or of a partition, and what else is done."""
+    """Version of the format, whether delete files name rows of one file or of a partition, and what else is done.
+
+    converts: merges of delete files turn deletes by value into positions before.
+    """
 
     version: int = 2
     granularity: str = "file"
     by_day: bool = False
     upserts: bool = False
     upgrades: bool = False
+    converts: bool = False
 
 
 KINDS = {
@@ -54,6 +58,7 @@ KINDS = {
     "v2, shared": Kind(granularity="partition"),
     "v2, days": Kind(granularity="partition", by_day=True),
     "v2, upserts": Kind(upserts=True, granularity="partition"),
+    "v2, converted": Kind(upserts=True, granularity="partition", converts=True),
     "v3": Kind(3),
     "v3, days": Kind(3, by_day=True),
     "v2 to v3": Kind(granularity="partition", upgrades=True),
@@ -215,12 +220,9 @@ class OnIceberg:
 
     def merge_deletes(self) -> None:
         """As a job of ours does, beside or between the rewrites."""
-        job = TableJob(
-            MERGE_DELETES.kind,
-            self._lab.location(self._name),
-            Policy(proofread=Proofread.STRICT),
-            CommitOrigin("merge", 1),
-        )
+        kind = CONVERT_DELETES if self._kind.converts else MERGE_DELETES
+        policy, origin = Policy(proofread=Proofread.STRICT), CommitOrigin("merge", 1)
+        job = TableJob(kind.kind, self._lab.location(self._name), policy, origin)
         with row_ids_kept(self.model, self._lineage):
             self._engines.of["copied"].run_table_job(job, Control())
 

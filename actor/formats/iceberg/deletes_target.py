@@ -18,7 +18,7 @@ from shared.errors import Conflict
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import CONVERTED_KEY, PROOFREAD_KEY
 
-Found = LiveDeletes | LiveValues
+FoundDeletes = LiveDeletes | LiveValues
 
 
 class MergedTable(StoredTable, Protocol):
@@ -47,8 +47,8 @@ class DeletesTarget(SnapshotTarget):
         head: TableHead,
         user_metadata: str,
         *,
-        found: Found,
-        again: Callable[[TableHead], Found | None],
+        found: FoundDeletes,
+        again: Callable[[TableHead], FoundDeletes | None],
     ) -> None:
         super().__init__(table, head, user_metadata)
         self._table = table

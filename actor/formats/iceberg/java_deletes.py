@@ -19,6 +19,9 @@ from shared.formats.iceberg.metadata import TableHead
 MOST_PAIRS = 4_000_000
 """Pairs of a data file and a delete file by position that applies to it: 2,000 of each, and 100 bytes for a pair."""
 
+MOST_OLDER = 200_000
+"""Data files that deletes by value apply to, and pairs of these and deletes by position: some KiB for each file."""
+
 
 class JavaDeletes:
     """`TableDeletes` of a loaded table."""
@@ -48,7 +51,7 @@ class JavaDeletes:
         """
         raw, snapshot = self._table.raw, head.current or 0
         has_vectors = head.protocol.min_writer >= FIRST_WITH_VECTORS
-        listed = self._scala.iceberg_deletes.byValue(raw, snapshot, has_vectors, MOST_PAIRS)
+        listed = self._scala.iceberg_deletes.byValue(raw, snapshot, has_vectors, MOST_OLDER)
         if listed is None:
             return None
         scanned = ScannedFiles(self._scala, head, raw, listed.tasks(), listed)

@@ -19,7 +19,7 @@ from actor.formats.iceberg import proof_request
 from actor.formats.iceberg.conflicts import FAILURES
 from actor.formats.iceberg.convert_deletes import Conversion
 from actor.formats.iceberg.delete_groups import LiveDeletes, groups_of, named_in
-from actor.formats.iceberg.deletes_target import DeletesTarget, Found, MergedTable
+from actor.formats.iceberg.deletes_target import DeletesTarget, FoundDeletes, MergedTable
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.staged import NewDeletes, StagedGroup
 from actor.formats.iceberg.value_groups import value_groups, with_vectors
@@ -89,9 +89,9 @@ class _Look:
     """
 
     point: str
-    again: Callable[[TableHead], Found | None]
+    again: Callable[[TableHead], FoundDeletes | None]
     written: Callable[[InputGroup, TableHead], StagedGroup]
-    found: Found | None = None
+    found: FoundDeletes | None = None
     groups: Sequence[InputGroup] = ()
     reason: str = ""
     is_partial: bool = False
