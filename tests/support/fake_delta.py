@@ -257,6 +257,9 @@ class FakeScala:
     def map(self, entries: dict[str, Any] | None = None) -> dict[str, Any]:
         return dict(entries or {})
 
+    def rows(self, frame: Any) -> list[Any]:
+        return [json.loads(text) for text in frame.toJSON().collectAsList()]
+
     def to_json(self, value: Any) -> str:
         is_plain = isinstance(value, dict) or all(isinstance(one, dict) for one in value)
         return json.dumps(value if is_plain else [one.body for one in value], ensure_ascii=False)

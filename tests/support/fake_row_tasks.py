@@ -4,12 +4,12 @@ import json
 from types import SimpleNamespace
 from typing import Any, cast
 
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.parquet.classes import ParquetClasses
 from tests.support.fake_copies import FOOTER, FakeCopies
 from tests.support.fake_delta import FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, PREFIX, add
@@ -46,7 +46,7 @@ class FakeRowTasks:
         self.log = TableLog(self.scala, self.table.log().session, "file:///lake/t")
         snapshot = self.log.transaction().snapshot()
         paths = OutputPaths(self.scala, self.log, snapshot, self.log.shape(snapshot), PREFIX)
-        self.tasks = ParquetTasks(self.scala, self.log, paths, ParquetClasses())
+        self.tasks = ParquetTasks(self.scala, self.log, paths, DeltaCaches())
         self.said, self.told = {"attempt": 0} | (said or {}), list[tuple[Any, ...]]()
         self.scala.group.scattered = self.scala.group.read = self._run
         self.scala.row_sample = lambda every: ("RowSample", every)

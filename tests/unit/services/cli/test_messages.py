@@ -176,8 +176,8 @@ def test_the_version_is_that_of_the_package() -> None:
 
 IMPERATIVES = {
     "Cancel", "Change", "Check", "Compute", "Convert", "Delete", "Dispatch", "Explain", "Keep", "Let", "List", "Make",
-    "Merge", "Move", "Optimize", "Post", "Rebuild", "Register", "Rename", "Replay", "Run", "Set", "Show", "Simulate", "Sort",
-    "Stop", "Stream", "Unregister", "Write",
+    "Merge", "Move", "Optimize", "Post", "Rebuild", "Register", "Rename", "Replay", "Run", "Set", "Show", "Simulate",
+    "Sort", "Stop", "Stream", "Unregister", "Write",
 }  # fmt: skip
 
 

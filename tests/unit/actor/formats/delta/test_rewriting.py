@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.rewriting import DeltaFiles, DeltaRewriter, DeltaRewriteSettings
-from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.rewrite.run import FILES_WRITTEN, RewriteSettings
 from actor.worker import RunControl
@@ -34,7 +34,7 @@ class World:
         self.rewriter = DeltaRewriter(
             FakeScala(self.table),
             FakeSessions(self.table),
-            (self.memory, SnapshotCache()),
+            DeltaCaches(reads=self.memory),
             DeltaRewriteSettings(RewriteSettings(write_threads=1)),
             UNREADING,
         )

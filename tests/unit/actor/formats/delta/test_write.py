@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.columns import Column
 from actor.formats.delta.copy_choice import DeltaCopier
 from actor.formats.delta.footer_reader import FooterReader
@@ -19,7 +20,6 @@ from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.write import DeltaWriter, logical_rows
 from actor.formats.delta.written_group import WrittenGroup
-from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
 from shared.errors import Corrupt, Difference, PermanentError, RefusedFiles, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
@@ -38,7 +38,7 @@ def writer(table: FakeTable, log: TableLog, proofs: Proofs = UNREAD) -> DeltaWri
     scala, txn = FakeScala(table), log.transaction()
     shape = log.shape(txn.snapshot())
     paths = OutputPaths(scala, log, txn.snapshot(), shape, PREFIX)
-    tasks = ParquetTasks(scala, log, paths, ParquetClasses())
+    tasks = ParquetTasks(scala, log, paths, DeltaCaches())
     hider = RowHider(scala, log, shape, proofs)
     return DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), hider)
 
@@ -118,7 +118,7 @@ def test_where_executors_may_be_lost_what_spark_wrote_before_is_searched(is_loca
     scala, log = FakeScala(table), table.log()
     txn = log.transaction()
     paths = OutputPaths(scala, log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
-    tasks = ParquetTasks(scala, log, paths, ParquetClasses())
+    tasks = ParquetTasks(scala, log, paths, DeltaCaches())
     hider = RowHider(scala, log, paths.shape, UNREAD)
     DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), hider).write(live_group(table, "x"))
     assert paths.has_lost_attempts is not is_local
