@@ -191,7 +191,7 @@ PRICES = "LAKEWRIGHT_PRICES"
 cost."""
 
 TENANTS = "LAKEWRIGHT_TENANTS"
-"""JSON object with defaults per tenant, which override those of the service, such as
+"""JSON object with defaults per tenant, which override the defaults of the service, such as
 {"sales": {"target-file-size": "256mb"}}. Default: none."""
 
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"

@@ -186,7 +186,7 @@ CONVERT_DELETES = UpkeepKind(
     found_text="Delete files by value of its snapshot: {count}.",
     lacking="delete files by value",
 )
-"""A reader compares each row of older data files with all of them; positions tell it the rows."""
+"""A reader compares each row of older data files with all of them; positions name the rows."""
 
 UPKEEP = (REWRITE_MANIFESTS, COMPUTE_STATISTICS, MERGE_DELETES, CONVERT_DELETES)
 """All kinds, in the order of their evaluation."""

@@ -1,4 +1,4 @@
-"""What an actor has learned of Delta tables and of its executors, for all of its jobs."""
+"""Caches of an actor for Delta tables and for its executors, which all of its jobs share."""
 
 from dataclasses import dataclass, field
 

@@ -50,7 +50,7 @@ def read_partition(
 
 
 def read_table(log: TableLog, snapshot: Any, cache: ReadCache) -> tuple[LoggedFile, ...]:
-    """Return all live files of the newest snapshot; those of a small table are cached."""
+    """Return all live files of the newest snapshot; the files of a small table are cached."""
     shape, version = log.shape(snapshot), log.version(snapshot)
     seen = _caught_up(log, cache, shape, version, None) or _listed_whole(log, snapshot, shape)
     if len(seen.files) <= WHOLE_TABLE_FILES:

@@ -145,6 +145,6 @@ def test_a_window_in_the_queue_says_whether_it_is_open_and_what_it_holds() -> No
 
 
 def test_decider_and_queue_agree_on_what_is_light() -> None:
-    stated = re.search(r"LIGHT = \{(.*?)\}", source("include/admission"))
+    stated = re.search(r"LIGHT = \{(.*?)\}", source("include/admission"), re.DOTALL)
     assert stated is not None
     assert set(re.findall(r"(\w+) = true", stated[1])) == LIGHT_KINDS
