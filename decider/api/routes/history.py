@@ -103,7 +103,7 @@ def thinned(samples: Sequence[FleetSample]) -> Sequence[FleetSample]:
 def backlog_progress(today: Sequence[FleetSample], left: int, done: int, now_ms: int) -> BacklogProgress:
     """Return how fast the backlog becomes smaller, and when it ends at this pace.
 
-    The pace is the one of the second half of the time since its work began: jobs that gain most for their bytes go first,
+    It is the pace of the second half of the time since its work began: jobs that gain most for their bytes go first,
     and with them more time passes for each byte than later on.
     """
     idle = [one for one in today if one.backlog_bytes_done == today[0].backlog_bytes_done]
