@@ -194,8 +194,9 @@ class JavaTable:
         return list(orjson.loads(found))
 
     def outputs(self, name: str) -> list[Any]:
-        """Return the files that were written under a name, as Iceberg's objects."""
-        return list(self._coordinator().fetchNewFiles(self._table, name))
+        """Return the files that were written under a name, as Iceberg's objects, whose counts are of all rows."""
+        written = self._coordinator().fetchNewFiles(self._table, name)
+        return list(self._scala.output_counts.completed(self._table, written))
 
     def has_partition_of(self, output: Any, read: LiveInput) -> bool:
         """Return whether an output, as Iceberg's object, has the spec and the partition of an input."""
