@@ -1,5 +1,7 @@
 package io.lakewright.iceberg;
 
+import io.lakewright.spark.Json;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -45,6 +47,15 @@ public final class OutputCounts {
     Metrics metrics = new Metrics(rows, file.columnSizes(), values, nulls, file.nanValueCounts(), file.lowerBounds(),
         file.upperBounds());
     return DataFiles.builder(table.specs().get(file.specId())).copy(file).withMetrics(metrics).build();
+  }
+
+  /** Returns how many nulls files claim to have, by the ids of fields, as JSON. */
+  public static String nulls(List<DataFile> files) throws IOException {
+    List<Map<Integer, Long>> found = new ArrayList<>();
+    for (DataFile file : files) {
+      found.add(file.nullValueCounts() == null ? Map.of() : file.nullValueCounts());
+    }
+    return Json.text(found);
   }
 
   /** Returns whether a field, which the schema may not have, is below structs alone. */
