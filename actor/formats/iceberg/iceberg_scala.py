@@ -44,3 +44,8 @@ class IcebergScala(Scala):
     def iceberg_deletes(self) -> JavaStatics:
         """Our class that lists the delete files that apply to data files (`IcebergDeletes.java`)."""
         return JavaStatics(self, "iceberg.IcebergDeletes")
+
+    @cached_property
+    def output_counts(self) -> JavaStatics:
+        """Our class that counts the nulls that Iceberg's writers leave out (`OutputCounts.java`)."""
+        return JavaStatics(self, "iceberg.OutputCounts")

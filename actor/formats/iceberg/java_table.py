@@ -194,8 +194,14 @@ class JavaTable:
         return list(orjson.loads(found))
 
     def outputs(self, name: str) -> list[Any]:
-        """Return the files that were written under a name, as Iceberg's objects."""
-        return list(self._coordinator().fetchNewFiles(self._table, name))
+        """Return the files that were written under a name, as Iceberg's objects, whose counts are of all rows."""
+        written = self._coordinator().fetchNewFiles(self._table, name)
+        return list(self._scala.output_counts.completed(self._table, written))
+
+    def null_counts(self, outputs: Iterable[Any]) -> list[dict[int, int]]:
+        """Return how many nulls outputs, as Iceberg's objects, claim to have, by the ids of columns."""
+        found = json.loads(self._scala.output_counts.nulls(self._scala.java_list(outputs)))
+        return [{int(column): count for column, count in one.items()} for one in found]
 
     def has_partition_of(self, output: Any, read: LiveInput) -> bool:
         """Return whether an output, as Iceberg's object, has the spec and the partition of an input."""

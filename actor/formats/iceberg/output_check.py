@@ -1,7 +1,7 @@
 """Compares outputs with their inputs before the commit: by their footers, then by a reader of rows or bytes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -12,8 +12,9 @@ from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.iceberg.proof_request import partition_constants, rewritten
-from actor.formats.iceberg.staged import StagedGroup
+from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
+from actor.formats.parquet.file_columns import ParquetField
 from actor.formats.parquet.leaf_check import Footing, require_agreement
 from actor.proofread.locations import is_parquet
 from actor.proofread.model import Deletes, Proof, Reading, Rewritten
@@ -52,21 +53,22 @@ class OutputCheck:
         self,
         live: InputGroup,
         footers: GroupFooters,
-        outputs: Sequence[DataFile],
+        outputs: Sequence[IcebergFile],
         *,
         path_taken: PathTaken,
         over: Deletes | None = None,
     ) -> Proof:
-        """Return what the outputs were compared by; raises Difference, having deleted nothing.
+        """Return what the outputs were compared by; raises Difference, and Corrupt, having deleted nothing.
 
         over: names rows of the inputs that were left out.
         """
         if not outputs:
             # No row was left, and none was written: counted before.
             return Proof(Reading.ROWS, 0) if over is None else self.check_over(live, over)
-        if all(is_parquet(file.path) for file in outputs):
+        files = [one.file for one in outputs]
+        if all(is_parquet(file.path) for file in files):
             self._check_footers(live, footers, outputs, path_taken, has_removal=over is not None)
-        group = replace(self._group(live, outputs, over), copied=path_taken is PathTaken.COPIED)
+        group = replace(self._group(live, files, over), copied=path_taken is PathTaken.COPIED)
         return self.proofreader.check(group, self.mode, fingerprint=f"iceberg {path_taken}", tag=self.tag)
 
     def check_over(self, live: InputGroup, over: Deletes) -> Proof:
@@ -100,29 +102,47 @@ class OutputCheck:
         self,
         live: InputGroup,
         footers: GroupFooters,
-        outputs: Sequence[DataFile],
+        outputs: Sequence[IcebergFile],
         path_taken: PathTaken,
         *,
         has_removal: bool,
     ) -> None:
-        described = self.tasks.output_columns(live.inputs, outputs)
-        unread = [file.path for file, one in zip(outputs, described.files, strict=True) if one.obstacle == "no_footer"]
+        files = [one.file for one in outputs]
+        described = self.tasks.output_columns(live.inputs, files)
+        unread = [file.path for file, one in zip(files, described.files, strict=True) if one.obstacle == "no_footer"]
         if unread:
             raise Corrupt(f"the output {unread[0]} has no footer; nothing was committed")
+        where = f"{live.group.partition} of {self.head.location}"
+        stored = [find_columns(self.columns, schema).fields for schema in described.schemas.values()]
+        if hidden := _hidden_nulls(self.table.null_counts(one.raw for one in outputs), stored):
+            names = ", ".join(".".join(self.columns.path(column) or ()) for column in hidden)
+            raise Corrupt(
+                f"{where}: the metrics of the output claim fewer nulls than its footer has, so that readers would pass "
+                f"over rows; nothing was committed: {names}"
+            )
         if footers.has_other_formats:
             return
-        where = f"{live.group.partition} of {self.head.location}"
         has_same_schema = {one.schema for one in described.files} == {one.schema for one in footers.files}
         if path_taken is PathTaken.COPIED and not has_same_schema:
             raise Difference(f"{where}: a copy has another schema than its inputs; nothing was committed")
         constants = partition_constants(footers.table, self.head, live)
         footing = Footing(
             tuple(found.fields for found in footers.found.values()),
-            tuple(find_columns(footers.table, schema).fields for schema in described.schemas.values()),
-            sum(one.rows or 0 for one in outputs),
+            tuple(stored),
+            sum(one.rows or 0 for one in files),
             is_read_rightly,
             has_deletes=has_removal or any(one.deletes for one in live.inputs),
             filled=frozenset(constants),
         )
         columns = ((one.id, one, above) for one, above in footers.table.each() if one.id is not None)
         require_agreement(columns, footing, where, (one.path for one in live.inputs))
+
+
+def _hidden_nulls(claimed: Sequence[Mapping[int, int]], stored: Sequence[Mapping[int, ParquetField]]) -> list[int]:
+    """Return the columns, by their ids, of which outputs that all count their nulls claim fewer than footers have."""
+    counted = set[int].intersection(*map(set, claimed))
+    footers = {
+        column: sum(leaf.nulls or 0 for fields in stored if column in fields and (leaf := fields[column].leaf))
+        for column in counted
+    }
+    return sorted(column for column in counted if sum(one[column] for one in claimed) < footers[column])

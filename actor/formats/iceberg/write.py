@@ -100,7 +100,7 @@ class OutputReader(Protocol):
         self,
         live: InputGroup,
         footers: GroupFooters,
-        outputs: Sequence[DataFile],
+        outputs: Sequence[IcebergFile],
         *,
         path_taken: PathTaken,
         over: Deletes | None = None,
@@ -290,10 +290,10 @@ class StagedWriter:
         self, staged: StagedGroup, footers: GroupFooters, path_taken: PathTaken, over: Deletes | None = None
     ) -> StagedGroup:
         """Return a group with its outputs and what they were compared by; deletes them if anything differs."""
-        live, outputs = staged.live, [output.file for output in staged.outputs]
+        live = staged.live
         try:
             self._check(live, staged.outputs, staged.rows, path_taken)
-            proof = self._reader.check(live, footers, outputs, path_taken=path_taken, over=over)
+            proof = self._reader.check(live, footers, staged.outputs, path_taken=path_taken, over=over)
         except BaseException:
             self._table.delete(staged.paths)
             raise

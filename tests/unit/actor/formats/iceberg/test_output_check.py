@@ -40,7 +40,7 @@ PLACED = InputGroup(replace(group(*INPUTS), partition=PLACE), INPUTS)
 class Bench:
     """A table of a format version, whose output has a footer, and a proofreader that answers."""
 
-    def __init__(self, *, version: int = 2, output: ParquetField = ID, footer: str = "") -> None:
+    def __init__(self, *, version: int = 2, output: ParquetField = ID, footer: str = "", nulls: Any = None) -> None:
         self.asked: list[tuple[Rewritten, Proofread, str]] = []
         self.output, self.footer = output, footer
         head = SimpleNamespace(
@@ -50,7 +50,9 @@ class Bench:
             specs={0: SPEC},
             sources={0: ("dt", "id")},
         )
-        table = SimpleNamespace(lineage=lambda inputs: [(7, 4)] * len(inputs))
+        table = SimpleNamespace(
+            lineage=lambda inputs: [(7, 4)] * len(inputs), null_counts=lambda outputs: [nulls or {} for _ in outputs]
+        )
         self.check: Any = OutputCheck(table, head, self, TABLE, self, Proofread.NEW, "job-1")  # type: ignore[arg-type]
 
     def output_columns(self, inputs: Any, outputs: Any) -> DescribedFiles:
@@ -65,7 +67,8 @@ class Bench:
     ) -> Proof:
         inputs = (replace(live("a", *deletes), entry=replace(live("a").entry)), live("b"))
         planned = replace(group(*inputs), partition=PLACE)
-        found: Proof = self.check.check(InputGroup(planned, inputs), footers, outputs, path_taken=path_taken)
+        files = tuple(map(IcebergFile, outputs))
+        found: Proof = self.check.check(InputGroup(planned, inputs), footers, files, path_taken=path_taken)
         return found
 
 
@@ -128,7 +131,7 @@ OVER = Deletes(DeleteForm.OVER, text='["dt", "2026-01-02"]')
 
 def test_rows_that_were_left_out_are_left_out_of_the_comparison() -> None:
     bench = Proofreading(output=LACKING)
-    outputs = (replace(OUTPUT, rows=199),)
+    outputs = (IcebergFile(replace(OUTPUT, rows=199)),)
     bench.check.check(PLACED, FOOTERS, outputs, path_taken=PathTaken.ENCODED, over=OVER)
     ((asked, _, _),) = bench.asked
     by_value = Deletes(DeleteForm.EQUALITY, "e", rows=1, key_ids=(1,))
@@ -163,6 +166,17 @@ def test_footers_that_contradict_are_a_difference_before_any_row_is_read() -> No
     Proofreading()(path_taken=PathTaken.BY_COLUMN)
     with pytest.raises(Corrupt, match="the output out has no footer"):
         Proofreading(footer="no_footer")()
+
+
+def test_an_output_never_claims_fewer_nulls_than_its_footer_has() -> None:
+    """Readers would pass over rows, whatever the rows are: also where not every input has a footer."""
+    some = replace(ID, repetition="OPTIONAL", leaf=LeafCounts(200, 3))
+    others = replace(FOOTERS, has_other_formats=True)
+    for footers in (FOOTERS, others):
+        with pytest.raises(Corrupt, match=r"claim fewer nulls than its footer has.*: id"):
+            Proofreading(output=some, nulls={1: 2})(footers=footers)
+    for output, nulls in ((some, {1: 3}), (some, {2: 0}), (replace(some, leaf=LeafCounts(200)), {1: 0})):
+        assert Proofreading(output=output, nulls=nulls)(footers=others).reading is Reading.ROWS
 
 
 def test_where_not_every_input_has_a_footer_the_reader_of_rows_alone_compares() -> None:
