@@ -13,14 +13,14 @@ from typing import Generic, Protocol
 from actor.cells.columns import CellColumn
 from actor.cells.plan import CellPlan, F
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from shared.errors import Conflict
+from shared.errors import Conflict, RefusedFiles
 from shared.jobs.options import ClusterOptions
 from shared.layout.cells.boxes import Box
 from shared.layout.cells.operations import CellSizes
 from shared.layout.cells.runs import CellRun, sizes_of_run
 from shared.layout.cells.tags import CELL_TAG
 from shared.layout.commit_metadata import CommitMetadata
-from shared.table import Snapshot
+from shared.table import FileKey, Snapshot
 
 CONFLICTS = 3
 """Times that others may take files of a run, or delete rows of them, before the job ends; each time it plans again."""
@@ -62,13 +62,15 @@ class CellJob(Generic[F]):
     control: TableJobControl
     clock_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     _commits: list[int] = field(default_factory=list)
+    _refused: dict[FileKey, RefusedFiles] = field(default_factory=dict)
     _figures: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> TableJobOutcome:
         """Make one run; where a person requested it, as many as a job may rewrite bytes, until nothing is due.
 
-        Raises Unsupported and OtherTable for a table that must not be touched, RefusedFiles for one that cannot be kept
-        in cells, Conflict where others take the files again and again.
+        An operation that is refused is left out. Raises Unsupported and OtherTable for a table that must not be
+        touched, RefusedFiles for one that cannot be kept in cells or where nothing else is due, Conflict where others
+        take the files again and again.
         """
         conflicts = 0
         while True:
@@ -77,6 +79,8 @@ class CellJob(Generic[F]):
             plan = None if reason else self._plan()
             run = None if plan is None else plan.run()
             if plan is None or run is None or not run.operations:
+                if self._refused and not self._commits and not reason:
+                    raise next(iter(self._refused.values()))
                 return self._outcome(snapshot, reason or NOTHING_DUE)
             try:
                 self._carry_out(snapshot, plan, run)
@@ -84,6 +88,9 @@ class CellJob(Generic[F]):
                 conflicts += 1
                 if conflicts == CONFLICTS:
                     raise
+                continue
+            except RefusedFiles as refused:
+                self._leave_out(run, refused)
                 continue
             if not self._options.force or self._is_spent(plan.sizes):
                 return self._outcome(snapshot)
@@ -93,7 +100,16 @@ class CellJob(Generic[F]):
     def _plan(self) -> CellPlan[F]:
         policy, columns = self.job.policy, self.table.columns()
         sizes = sizes_of_run(policy.target_bytes, self._options.commit_bytes, policy.max_bytes_per_job)
-        return CellPlan.of(columns, self.table.boxes(columns), sizes, policy.max_bytes_per_job)
+        boxes = {one: box for one, box in self.table.boxes(columns).items() if one.file.key not in self._refused}
+        return CellPlan.of(columns, boxes, sizes, policy.max_bytes_per_job)
+
+    def _leave_out(self, run: CellRun, refused: RefusedFiles) -> None:
+        """Note the files of the operations that have refused ones; raises the refusal where it names none of them."""
+        groups = [[one.file for one in operation.files] for operation in run.operations]
+        named = [group for group in groups if any(file.path in refused.files for file in group)]
+        if not named:
+            raise refused
+        self._refused |= {file.key: refused for group in named for file in group}
 
     def _carry_out(self, snapshot: Snapshot, plan: CellPlan[F], run: CellRun) -> None:
         taken = {one.file.key for one in plan.inputs(run)}

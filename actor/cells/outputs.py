@@ -31,16 +31,17 @@ class CellOutputs(Generic[F]):
     def __len__(self) -> int:
         return len(self._numbered)
 
-    def routes(self, points_of: Callable[[Sequence[F]], list[Point]]) -> Iterator[tuple[list[F], Route, int]]:
+    def routes(self, points_of: Callable[[Sequence[F], int], list[Point]]) -> Iterator[tuple[list[F], Route, int]]:
         """Number the outputs; yield the files of each operation, the route of their rows, and its first number.
 
-        points_of: reads about every so many-th row of files (`sampled_rows`) as a point.
+        points_of: reads about every so many-th row of files as a point, which must not follow their order.
         """
         self._numbered = []
         for operation in self._operations:
             is_moved = operation.work in (CellWork.DOWN, CellWork.SPLIT)
-            points = points_of(self._files_of(operation.known)) if is_moved else []
-            route = find_route(operation, points, self._plan.beside(operation), self._plan.sizes)
+            every = sampled_rows(one.file for one in operation.known)
+            points = points_of(self._files_of(operation.known), every) if is_moved else []
+            route = find_route(operation, points, self._plan.beside(operation), self._plan.sizes, every=every)
             first = len(self._numbered)
             self._numbered += outputs_of(route)
             yield self._files_of(operation.files), route, first
@@ -98,6 +99,11 @@ def cuts_of(route: Route, stored: Sequence[Stored]) -> list[Any]:
 
 def _numbers(route: Route, first: int) -> Mapping[int, int]:
     return {id(output): number for number, output in enumerate(outputs_of(route), first)}
+
+
+def is_sampled(row: str, every: int) -> str:
+    """Return as SQL whether a row is in a sample, by its number: hashed, because keys may take turns in files."""
+    return f"pmod(xxhash64({row}), {every}) = 0"
 
 
 def sampled_rows(files: Iterable[DataFile]) -> int:

@@ -270,7 +270,7 @@ def _stopped(found: EffectivePolicy) -> EffectivePolicy:
 def _clustered(found: EffectivePolicy, why: str) -> EffectivePolicy:
     in_cells = found.policy.cluster is ClusterMode.CELLS
     how = "rewrites keep it in cells" if in_cells else "Delta's own OPTIMIZE clusters it"
-    note = f"{why}, so no other rewrite touches it: {how}"
+    note = f"{why}, so nothing else compacts or sorts it: {how}"
     return replace(found, policy=found.policy.with_traits(is_clustered=True), notes=(*found.notes, note))
 
 

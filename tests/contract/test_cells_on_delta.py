@@ -169,6 +169,22 @@ def test_odd_files_keep_their_rows(lab: DeltaLab, kind: str) -> None:
     assert table.require_lawful() > 1
 
 
+@pytest.mark.parametrize("by_spark", [False, True])
+@pytest.mark.parametrize("key", ["IF(id % 2 = 0, null, id)", "IF(id = 12345, 8, 7)"], ids=["in turns", "an outlier"])
+def test_keys_that_a_sample_leaves_out_have_no_run_again_and_again(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch, key: str, *, by_spark: bool
+) -> None:
+    if by_spark:
+        monkeypatch.setattr(cell_writer, "find_scatter", lambda *_: None)
+    table, control = CellsTable(lab, {"a": "BIGINT", "t": "STRING"}, ("a",)), Control()
+    table.insert(20_000, f"CAST({key} AS BIGINT) a; uuid() t")
+    before, control.stop_after = table.digest(), 20
+    done = table.run(force=True, control=control)
+    assert (len(done.commits) < 20, table.digest(), table.report()["left_bytes"]) == (True, before, 0)
+    assert table.require_lawful() > 1
+    assert table.run().commits == ()
+
+
 def test_a_table_whose_writers_note_no_bounds_is_refused_before_anything_is_written(lab: DeltaLab) -> None:
     table = CellsTable(lab, NUMBERS, ("a", "b"))
     table.insert(3000, RANDOM.format(seed=1), files=4)

@@ -143,6 +143,32 @@ def test_rows_that_are_deleted_by_value_stay_deleted_before_and_during_a_run(ice
     assert sorted(row[0] for row in left) == [1, 2, 6, 7, 8, 9, 11]
 
 
+@pytest.mark.long("contracts")
+@pytest.mark.parametrize("kept", [0, 3000])
+def test_rows_that_are_deleted_by_value_make_no_cells(ice: IcebergLab, kept: int) -> None:
+    """No log counts them: a split finds out, and is a purge."""
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"))
+    table.insert(60_000, "id a; pmod(id * 7919, 60000) b", files=4)
+    key = pa.schema([field("a", pa.int64(), {"a": 1})])
+    ForeignWriter(ice, table.name).delete_values(pa.table({"a": [*range(kept, 60_000)]}, schema=key), [1])
+    before = table.digest()
+    assert before[0] == kept
+    assert table.run(force=True).commits
+    assert (table.digest(), table.run().commits) == (before, ())
+    assert table.require_lawful() <= 1
+
+
+@pytest.mark.parametrize("key", ["IF(id % 2 = 0, null, id)", "IF(id = 12345, 8, 7)"], ids=["in turns", "an outlier"])
+def test_keys_that_a_sample_leaves_out_have_no_run_again_and_again(ice: IcebergLab, key: str) -> None:
+    table, control = IcebergCellsTable(ice, {"a": "BIGINT", "t": "STRING"}, ("a",)), Control()
+    table.insert(20_000, f"CAST({key} AS BIGINT) a; uuid() t")
+    before, control.stop_after = table.digest(), 20
+    done = table.run(force=True, control=control)
+    assert (len(done.commits) < 20, table.digest(), table.report()["left_bytes"]) == (True, before, 0)
+    assert table.require_lawful() > 1
+    assert table.run().commits == ()
+
+
 @pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("contracts"))])
 def test_what_others_delete_or_roll_back_during_a_run_has_it_planned_again(ice: IcebergLab, version: int) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"), version=version)

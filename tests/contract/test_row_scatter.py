@@ -122,12 +122,18 @@ def test_without_a_cut_all_rows_are_in_one_output_and_one_without_rows_is_no_fil
     assert scatter(files, [list(range(250))] * 2, CUTS, 3) == {}
 
 
-def test_each_so_many_th_row_that_is_not_hidden_is_read_by_its_keys(lab: DeltaLab) -> None:
-    files = write(lab.directory, 2)
-    found = Scatter(lab).sample(files, [[1, 3], []], 50)
+def test_about_each_so_many_th_row_that_is_not_hidden_is_read_by_its_keys(lab: DeltaLab) -> None:
+    files, hidden = write(lab.directory, 2), [[1, 3], []]
     left = [row(number) for number in range(500) if number not in (1, 3)]
-    spelled = [[one["k"], None if not one["s"] or one["s"]["t"] is None else one["s"]["t"]] for one in left[::50]]
-    assert found == [[key, None if text is None else text.encode().hex()] for key, text in spelled]
+    texts = [one["s"]["t"] if one["s"] else None for one in left]
+    spelled = [[one["k"], None if text is None else text.encode().hex()] for one, text in zip(left, texts, strict=True)]
+    scatter = Scatter(lab)
+    assert scatter.sample(files, hidden, 1) == spelled
+    found = scatter.sample(files, hidden, 2)
+    assert 200 < len(found) < 300
+    assert all(one in spelled for one in found)
+    assert any(one in found for one in spelled[::2])
+    assert any(one in found for one in spelled[1::2]), "keys may take turns"
 
 
 @pytest.mark.parametrize("what", ["a vector beyond the file", "other columns", "a key of another type"])

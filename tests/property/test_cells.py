@@ -12,7 +12,7 @@ from actor.ports import TableJob
 from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.cells.boxes import EVERYTHING, NAN, NULL, Box, Point, has_one_key, holds, hull
-from shared.layout.cells.operations import BoxedFile, CellSizes
+from shared.layout.cells.operations import BoxedFile, CellSizes, CellWork
 from shared.layout.cells.runs import sizes_of_run
 from shared.layout.cells.tags import CELL_TAG, encode_cell
 from shared.layout.cells.tree import Cut, Node, tree_of
@@ -92,19 +92,24 @@ def rest(cells: Cells) -> int:
     shape=SHAPES,
     columns=st.integers(1, 3),
     run_rows=st.sampled_from([40, 2 * TARGET_ROWS, 5 * TARGET_ROWS]),
+    every=st.sampled_from([1, 1, 2, 8]),
+    counted=st.sampled_from([1.0, 0.5, 0.0]),
 )
 def test_whatever_is_written_and_deleted_runs_are_bounded_keep_all_rows_and_come_to_rest(
-    seed: int, shape: str, columns: int, run_rows: int
+    seed: int, shape: str, columns: int, run_rows: int, every: int, counted: float
 ) -> None:
+    """Also where runs know one row of some, and nobody counts which rows are deleted."""
     dice = random.Random(seed)
     cells = new_table(points_of(shape, dice, 1500, columns), run_rows)
+    cells.every = every
     table, first = cells.table, 0
     while first < 1500:
         size = min(1500 - first, int(10 ** (dice.random() * 2.5)))
         table.append(range(first, first + size))
         first += size
         live = table.live_rows()
-        table.delete(dice.sample(live, min(len(live), dice.choice([0, 0, size // 10, size]))))
+        deleted = dice.sample(live, min(len(live), dice.choice([0, 0, size // 10, size])))
+        table.delete(deleted, is_counted=dice.random() < counted)
         if cells.is_due():
             run(cells)
     rest(cells)
@@ -119,6 +124,47 @@ def _by_node(cells: Cells) -> dict[Node, list[BoxedFile]]:
     for file in cells.boxed():
         found.setdefault(cells.tree().place(file.box), []).append(file)
     return found
+
+
+@given(
+    heavy=st.integers(-5, 5),
+    others=st.lists(st.tuples(st.integers(-6, 6)), min_size=1, max_size=5),
+    files=st.integers(1, 5),
+    every=st.sampled_from([1, 2, 50]),
+)
+def test_a_split_adds_a_cut_or_is_not_due_again(heavy: int, others: list[Point], files: int, every: int) -> None:
+    """Whatever the sample leaves out: here it may know one key alone."""
+    rows = [(heavy,)] * (200 - len(others))
+    for at, other in enumerate(others):
+        rows.insert(2 * at + 1, other)
+    cells = new_table(rows, 5 * TARGET_ROWS)
+    cells.every = every
+    for at in range(files):
+        cells.table.append(range(200 * at // files, 200 * (at + 1) // files))
+    for _ in range(FOREVER):
+        before = {node.box for node in cells.tree().nodes()}
+        (operation, *_) = cells.plan().operations or [None]
+        if operation is None or operation.work is not CellWork.SPLIT:
+            break
+        cells.carry_out(operation, cells.boxed())
+        assert {node.box for node in cells.tree().nodes()} != before, "it adds a cut"
+    rest(cells)
+
+
+def test_rows_that_nobody_counts_as_deleted_make_no_cells() -> None:
+    """Upserts by value of 60 keys, 20 at once: each older row is deleted, and the log does not say so."""
+    dice = random.Random(3)
+    points = [(dice.randrange(60),) for _ in range(8000)]
+    cells, live = new_table(points, 2 * TARGET_ROWS), dict[int, int]()
+    for first in range(0, 8000, 20):
+        newest = {points[row][0]: row for row in range(first, first + 20)}
+        cells.table.append([*newest.values()])
+        cells.table.delete([live[key] for key in newest if key in live], is_counted=False)
+        live |= newest
+        if cells.is_due():
+            run(cells)
+    rest(cells)
+    assert cells.tree().parts == (), "they fit into one"
 
 
 @settings(max_examples=FEW)

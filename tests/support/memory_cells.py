@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from actor.cells.columns import CellColumn
 from actor.cells.outputs import CellOutputs
 from actor.cells.plan import CellPlan
+from shared.errors import RefusedFiles
 from shared.layout.cells.boxes import Box, Point, hull_of_points
 from shared.layout.cells.routes import CellOutput, Route, outputs_of
 from shared.layout.cells.runs import CellRun
 from shared.layout.cells.tags import CELL_TAG
 from shared.layout.commit_metadata import CommitMetadata
 from shared.partitions import WHOLE_TABLE
+from shared.refusals import RefusalReason
 from shared.table import DataFile, PartitionKey, Snapshot, TableMetadata, TableProtocol
 
 ROW_BYTES = 1024
@@ -31,6 +33,7 @@ class MemoryCells:
     """A table with columns of whole numbers.
 
     reason: why jobs have nothing to do. before: what others do before each commit. marks: those of all commits.
+    refused: paths of files that no run may rewrite.
     """
 
     names: tuple[str, ...] = ("a", "b")
@@ -38,6 +41,7 @@ class MemoryCells:
     reason: str = ""
     before: Callable[[], None] = lambda: None
     marks: list[CommitMetadata] = field(default_factory=list)
+    refused: tuple[str, ...] = ()
     made: int = 0
 
     def add(self, rows: Iterable[Point], partition: PartitionKey = WHOLE_TABLE, **tags: str) -> PointFile:
@@ -72,9 +76,11 @@ class MemoryCells:
         self, plan: CellPlan[PointFile], run: CellRun, mark: Callable[[CellPlan[PointFile]], CommitMetadata]
     ) -> tuple[int, Mapping[str, int]]:
         self.before()
+        if found := tuple(one.file.path for one in plan.inputs(run) if one.file.path in self.refused):
+            raise RefusedFiles("damaged", reason=RefusalReason.DAMAGED, files=found)
         outputs, inputs = CellOutputs(plan, run.operations), plan.inputs(run)
         written: dict[PointFile, Box] = {}
-        for files, route, first in outputs.routes(lambda files: [row for one in files for row in one.rows]):
+        for files, route, first in outputs.routes(_sample):
             for number, rows in _divided(route, first, files).items():
                 box = hull_of_points(rows)
                 tag = outputs.tag(number, box, f"output {number}")
@@ -86,6 +92,10 @@ class MemoryCells:
             "files_replaced": len(inputs),
             "bytes_replaced": sum(one.file.size_bytes for one in inputs),
         }
+
+
+def _sample(files: Sequence[PointFile], every: int) -> list[Point]:
+    return [row for one in files for row in one.rows][::every]
 
 
 def _divided(route: Route, first: int, files: Sequence[PointFile]) -> Mapping[int, list[Point]]:

@@ -28,7 +28,7 @@ class CellScatter:
     stored: tuple[Stored, ...]
 
     def points(self, files: Sequence[LoggedFile], every: int) -> list[Point]:
-        """Return each so many-th row of files as a point; raises LeftToSpark."""
+        """Return about each so many-th row of files as a point; raises LeftToSpark."""
         found = self.rows.read(files, self.rows.scala.row_sample(every))
         return [tuple(one.number(value) for one, value in zip(self.stored, row, strict=True)) for row in found]
 

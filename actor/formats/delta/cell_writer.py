@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any
 
 from actor.cells.columns import point_of, texts_of
-from actor.cells.outputs import CellOutputs, sampled_rows
+from actor.cells.outputs import CellOutputs, is_sampled
 from actor.cells.plan import CellPlan
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.cell_bounds import box_in, is_bounded, read_statistics
@@ -72,11 +72,8 @@ class CellWriter(EncodingWriter):
         """Return the files of all operations, None, having deleted them, if Spark has to write one of these."""
         written: list[LoggedFile] = []
 
-        def points(files: Sequence[LoggedFile]) -> list[Point]:
-            return scatter.points(files, sampled_rows(one.file for one in files))
-
         try:
-            for files, route, first in self._outputs.routes(points):
+            for files, route, first in self._outputs.routes(scatter.points):
                 written += scatter.write(of_files(live, files), route, first)
         except LeftToSpark:
             self._log.delete(output.key for output in written)
@@ -87,17 +84,17 @@ class CellWriter(EncodingWriter):
         """Return the rows of all operations, with a part for each output."""
         frames = [
             self._rows_of(files, stored).withColumn(_OUTPUT, self._functions.expr(self._outputs.choice(route, first)))
-            for files, route, first in self._outputs.routes(lambda files: self._points(files, stored))
+            for files, route, first in self._outputs.routes(lambda files, every: self._points(files, every, stored))
         ]
         number = self._functions.col(_OUTPUT)
         parted = reduce(lambda one, other: one.union(other), frames).repartitionById(len(self._outputs), number)
         return parted.drop(_OUTPUT)
 
-    def _points(self, files: Sequence[LoggedFile], stored: Storage) -> list[Point]:
-        """Return rows of files as points: evenly chosen ones where there are many."""
+    def _points(self, files: Sequence[LoggedFile], every: int, stored: Storage) -> list[Point]:
+        """Return about each so many-th row of files as a point."""
         values = [*texts_of(self._cell_columns), f"monotonically_increasing_id() AS {_ROW}"]
         read = self._rows_of(files, stored).selectExpr(self._scala.seq(values))
-        some = read.filter(f"pmod({_ROW}, {sampled_rows(one.file for one in files)}) = 0").drop(_ROW)
+        some = read.filter(is_sampled(_ROW, every)).drop(_ROW)
         return [point_of(self._cell_columns, row) for row in self._scala.rows(some)]
 
     def _finished(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from actor.cells.columns import CellColumn, point_of, texts_of
-from actor.cells.outputs import CellOutputs, sampled_rows
+from actor.cells.outputs import CellOutputs
 from actor.cells.plan import CellPlan
 from actor.formats.iceberg.cell_bounds import Bounds, box_of, cell_columns, named_columns, require_bounds
 from actor.formats.iceberg.commit import IcebergTarget
@@ -138,8 +138,7 @@ class IcebergCells:
         outputs = CellOutputs(plan, run.operations)
         boxes: dict[LiveInput, Box] = {}
 
-        def points(files: Sequence[LiveInput]) -> list[Point]:
-            every = sampled_rows(one.file for one in files)
+        def points(files: Sequence[LiveInput], every: int) -> list[Point]:
             return [point_of(plan.columns, row) for row in writer.sample(_group(files), texts_of(plan.columns), every)]
 
         for files, route, first in outputs.routes(points):

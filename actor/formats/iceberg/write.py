@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
+from actor.cells.outputs import is_sampled
 from actor.formats.iceberg.encode_limits import (
     needs_row_reader,
     refuse_dropped_source,
@@ -30,7 +31,9 @@ from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from actor.jvm.errors import matching_line
 from actor.proofread.model import Deletes, Proof
 from shared.errors import Corrupt, RefusedFiles, RetryableError, Unsupported
+from shared.formats.iceberg.cell_names import name_prefix
 from shared.formats.iceberg.metadata import TableHead
+from shared.layout.cells.tags import CELL_TAG
 from shared.paths.sql_text import quoted
 from shared.refusals import RefusalReason
 from shared.table import DataFile
@@ -157,7 +160,10 @@ class StagedWriter:
             return self._joined(read, copied)
 
     def write_without(self, live: InputGroup, removal: RowRemoval) -> StagedGroup:
-        """Write the group without some rows, as one file, or none where no other is left; raises as `write` does."""
+        """Write the group without some rows, as one file, or none where no other is left; raises as `write` does.
+
+        The file is of the inputs' cell, if they have one.
+        """
         with self._refused_damage(live):
             return self._encode(live, EncodeReason.DELETE_FILES, self._copier.footers(live), removal)
 
@@ -167,10 +173,10 @@ class StagedWriter:
             return self._encode(live, EncodeReason.ROW_ORDER, self._copier.footers(live), division=division)
 
     def sample(self, live: InputGroup, values: Sequence[str], every: int) -> Sequence[Mapping[str, str]]:
-        """Return each so many-th row of a group by name: values, as SQL, which are texts; raises as `write` does."""
+        """Return about each so many-th row by name: values, as SQL, which are texts; raises as `write` does."""
         with self._refused_damage(live), self._staged(live, self._copier.footers(live)) as (_, frame):
             numbered = frame.selectExpr(*values, f"monotonically_increasing_id() AS {_ROW}")
-            return [row.asDict() for row in numbered.filter(f"pmod({_ROW}, {every}) = 0").drop(_ROW).collect()]
+            return [row.asDict() for row in numbered.filter(is_sampled(_ROW, every)).drop(_ROW).collect()]
 
     def check_over(self, live: InputGroup, over: Deletes) -> Proof:
         """Have all rows of a group's inputs read, and found to be over; raises Difference if one is not."""
@@ -223,7 +229,7 @@ class StagedWriter:
         constants = partition_constants(self.columns, self._head, live)
         refuse_structs(footers, constants, live, self._table.location)
         self._copier.check_pages(live)
-        with self._staged(live, footers, division) as (name, rows):
+        with self._staged(live, footers, _prefixes(live, removal, division)) as (name, rows):
             frame = rows
             expected = known_rows(live.inputs)
             if expected is None:
@@ -242,10 +248,10 @@ class StagedWriter:
 
     @contextmanager
     def _staged(
-        self, live: InputGroup, footers: GroupFooters, division: Division | None = None
+        self, live: InputGroup, footers: GroupFooters, prefixes: Sequence[str] | None = None
     ) -> Iterator[tuple[str, DataFrame]]:
-        """Yield the name under which a group is read and written, and its rows."""
-        name, prefixes = str(uuid.uuid4()), None if division is None else division.prefixes
+        """Yield the name under which a group is read and written, and its rows; prefixes are those of its outputs."""
+        name = str(uuid.uuid4())
         try:
             self._table.stage(name, live, is_checked=not footers.may_hold_forbidden_nulls, prefixes=prefixes)
             yield name, self._read(name, by_row=needs_row_reader(footers))
@@ -318,6 +324,15 @@ class StagedWriter:
             )
         if written and len(outputs) != 1 and path_taken is not PathTaken.DIVIDED:
             raise RetryableError(f"{where} wrote {len(outputs)} files and not one; the table is unchanged")
+
+
+def _prefixes(live: InputGroup, removal: RowRemoval | None, division: Division | None) -> tuple[str, ...] | None:
+    """Return what the names of outputs begin with: rows that stay when others are removed stay in their cell."""
+    if division is not None:
+        return division.prefixes
+    cells = {one.file.tags.get(CELL_TAG) for one in live.inputs} if removal is not None else set()
+    cell = cells.pop() if len(cells) == 1 else None
+    return None if cell is None else (name_prefix(cell),)
 
 
 def _divided(frame: DataFrame, division: Division) -> DataFrame:

@@ -49,7 +49,8 @@ class CellFiles:
         added, removed = {file.path for file in commit.added}, {file.path for file in commit.removed}
         # Those that come back have other deleted rows; any other may have been one that was settled.
         gone = [file for file in commit.removed if file.path not in added and CELL_TAG not in (file.tags or {})]
-        brought = sum(file.size_bytes for file in commit.added if file.path not in removed and commit.data_change)
+        is_brought = commit.data_change and commit.origin is None  # Our removals of rows write files, too.
+        brought = sum(file.size_bytes for file in commit.added if file.path not in removed) if is_brought else 0
         mean = (self.commit_bytes * (_WEIGHT - 1) + brought) // _WEIGHT if self.commit_bytes else brought
         return CellFiles(
             files,

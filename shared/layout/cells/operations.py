@@ -9,8 +9,9 @@ size, a piece T/16.
   that are all below T/2, the smallest two and each next one that is at most twice what is taken so far become one.
 - purge: a cell with a fifth of its bytes deleted is written again.
 
-No operation makes itself due again: a down leaves less than two pieces at its node, a split adds a cut, a merge leaves
-fewer files, a purge fewer deleted rows. A file larger than a run is left alone, whatever it holds.
+No operation makes itself due again: a down leaves less than two pieces at its node, a split adds a cut or bounds that
+were not known, a merge leaves fewer files, a purge fewer deleted rows. A split of rows most of which turn out to be
+deleted is a purge. A file larger than a run is left alone, whatever it holds.
 """
 
 from collections import defaultdict

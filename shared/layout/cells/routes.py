@@ -5,15 +5,22 @@ out. The row decides: a row with a number below a cut goes to its left.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import sqrt
 
-from shared.layout.cells.boxes import Box, Point, hull, hull_of_points
+from shared.layout.cells.boxes import EVERYTHING, Box, Point, has_one_key, hull, hull_of_points
 from shared.layout.cells.operations import BoxedFile, CellOperation, CellSizes, CellWork
 from shared.layout.cells.tree import Cut, Node
 
 EVEN_SHARE = 0.25
 """Share of the rows on the smaller side from which a cut counts as even."""
+
+MOST_LIVE = 0.8
+"""Share of the rows up to which a sample counts as proof that others were deleted, in ways that no log counts."""
+
+NOISE = 4
+"""Deviations by which a sample may miss rows."""
 
 NEIGHBORS = 2
 """Cells on both sides of one, in a column."""
@@ -45,22 +52,57 @@ def outputs_of(route: Route) -> list[CellOutput]:
 
 
 def find_route(
-    operation: CellOperation, points: Sequence[Point], files: Sequence[BoxedFile], sizes: CellSizes
+    operation: CellOperation,
+    points: Sequence[Point],
+    files: Sequence[BoxedFile],
+    sizes: CellSizes,
+    *,
+    every: int = 1,
 ) -> Route:
     """Return where the rows of an operation go.
 
-    points: of the files that it knows; a split has two or more. files: all live files of the table.
+    points: about every so many-th live row of the files that it knows. files: all live files of the table.
     """
     rewritten, known = (max(1, sum(file.live_bytes for file in of)) for of in (operation.files, operation.known))
-    piece = sizes.piece_bytes * len(points) / rewritten
     if operation.work is CellWork.DOWN:
+        piece = sizes.piece_bytes * len(points) / rewritten
         return _Down(hull(file.box for file in operation.files), piece, CellOutput(None)).route(operation.node, points)
-    if operation.work is CellWork.SPLIT:
-        most = sizes.cell_bytes * len(points) / known
-        return _Split(points, files, most, piece, NEIGHBORS * rewritten).route(
-            operation.node.box, points, is_first=True
-        )
+    if operation.work is CellWork.SPLIT and points:
+        share = _live_share(operation.known, len(points), every)
+        if share == 1 or known * share > sizes.cell_bytes or not _becomes_less(operation):
+            most = sizes.cell_bytes * len(points) / (known * share)
+            piece = sizes.piece_bytes * len(points) / (rewritten * share)
+            spread = [*points, *_corners(operation.known, points[0])] if has_one_key(hull_of_points(points)) else points
+            return _Split(points, files, most, piece, NEIGHBORS * rewritten).route(
+                operation.node.box, spread, is_first=True
+            )
     return _end(operation.node)
+
+
+def _live_share(files: Iterable[BoxedFile], points: int, every: int) -> float:
+    """Return the share of the rows which logs count as live that are, by a sample; 1 unless it is clearly less."""
+    counted = [None if (one := file.file).rows is None else max(0, one.rows - one.deleted_rows) for file in files]
+    rows = sum(one or 0 for one in counted)
+    most_points = points if every == 1 else points + NOISE * (sqrt(points) + 1)
+    share = most_points * every / max(1, rows)
+    return 1 if None in counted or share > MOST_LIVE else share
+
+
+def _becomes_less(operation: CellOperation) -> bool:
+    """Return whether one output for all rows leaves fewer files, or no deleted rows."""
+    return len(operation.files) > 1 or operation.files == operation.known
+
+
+def _corners(files: Iterable[BoxedFile], inside: Point) -> Iterator[Point]:
+    """Yield the least and the greatest row of each file by its box, or the numbers of a row where this says nothing.
+
+    They are where a sample of one key leaves others out: so there is a cut wherever the boxes have two keys.
+    """
+    for file in files:
+        for end in (0, 1):
+            yield tuple(
+                number if span == EVERYTHING else span[end] - end for span, number in zip(file.box, inside, strict=True)
+            )
 
 
 def _end(node: Node) -> CellOutput:

@@ -7,11 +7,12 @@ import pytest
 
 from actor.cells.job import CONFLICTS, NOTHING_DUE, CellJob
 from actor.ports import TableJob, TableJobOutcome
-from shared.errors import Conflict
+from shared.errors import Conflict, RefusedFiles
 from shared.jobs.options import ClusterOptions
 from shared.jobs.payload import CLUSTER
 from shared.layout.cells.tags import CELL_TAG
 from shared.policy.policy import KIB, MIB, ClusterMode, Policy
+from shared.refusals import RefusalReason
 from shared.table import CommitOrigin
 from tests.support.local_vacuum import Control
 from tests.support.memory_cells import ROW_BYTES, MemoryCells
@@ -104,3 +105,28 @@ def test_what_others_take_has_the_run_planned_again_so_many_times(times: int) ->
             run(table)
         assert table.marks == []
     assert table.rows == rows
+
+
+def test_what_is_refused_is_left_out_and_named_only_where_nothing_else_is_due() -> None:
+    table = table_of(10)
+    rows, first = table.rows, next(iter(table.files))
+    table.refused = (first,)
+    done = run(table, force=True)
+    assert len(done.commits) > 1
+    assert (first in table.files, table.marks[-1].left_bytes, table.rows) == (True, 0, rows)
+    alone = table_of(10)
+    alone.refused = tuple(alone.files)
+    with pytest.raises(RefusedFiles, match="damaged"):
+        run(alone, force=True)
+    assert alone.marks == []
+
+
+def test_a_refusal_that_names_no_file_of_a_run_ends_the_job() -> None:
+    table = table_of(10)
+
+    def refuse() -> None:
+        raise RefusedFiles("no bounds", reason=RefusalReason.BOUNDS)
+
+    table.before = refuse
+    with pytest.raises(RefusedFiles, match="no bounds"):
+        run(table)

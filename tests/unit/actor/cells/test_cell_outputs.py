@@ -23,7 +23,7 @@ def outputs_of_a_split() -> tuple[CellOutputs, list]:
     table.add((row,) for row in range(16))
     plan = CellPlan.of(table.columns(), table.boxes(table.columns()), SIZES, 64 * ROW_BYTES)
     outputs = CellOutputs(plan, plan.run().operations)
-    return outputs, list(outputs.routes(lambda files: [row for one in files for row in one.rows]))
+    return outputs, list(outputs.routes(lambda files, _: [row for one in files for row in one.rows]))
 
 
 def test_each_row_gets_the_number_of_its_output() -> None:
@@ -34,7 +34,7 @@ def test_each_row_gets_the_number_of_its_output() -> None:
 
 def test_routes_that_are_found_again_have_the_same_numbers() -> None:
     outputs, _ = outputs_of_a_split()
-    ((_, _, first),) = outputs.routes(lambda files: [row for one in files for row in one.rows])
+    ((_, _, first),) = outputs.routes(lambda files, _: [row for one in files for row in one.rows])
     assert (first, len(outputs)) == (0, 2)
 
 

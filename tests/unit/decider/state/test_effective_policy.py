@@ -269,7 +269,9 @@ def test_an_iceberg_table_is_kept_in_cells_of_the_columns_that_its_owner_names_a
     assert (found.policy.has_cells, found.policy.has_own_layout, found.policy.enabled) == (True, True, True)
     assert not found.policy.runs(COMPACT)
     assert all(found.policy.runs(kind) for kind in (CLUSTER, VACUUM, EXPIRE))
-    assert found.notes == ("lakewright.cluster-by is set, so no other rewrite touches it: rewrites keep it in cells",)
+    assert found.notes == (
+        "lakewright.cluster-by is set, so nothing else compacts or sorts it: rewrites keep it in cells",
+    )
     refused = PolicyDefaults(DEFAULT).resolve(TABLE, CELLS, {}, replace(status, refusal=REFUSAL))
     assert (refused.policy.enabled, refused.policy.clusters) == (False, False)
 

@@ -19,7 +19,9 @@ from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from actor.formats.parquet.file_columns import ParquetField
 from actor.proofread.model import DeleteForm, Deletes, Field, Proof, Reading
 from shared.errors import Corrupt, Difference, RefusedFiles, RetryableError, Unsupported
+from shared.formats.iceberg.cell_names import name_prefix
 from shared.formats.iceberg.partitions import Spec, SpecField
+from shared.layout.cells.tags import CELL_TAG
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.policy.row_order import INPUT_ORDER, RowOrder, SortColumn
@@ -249,6 +251,25 @@ def test_rows_that_are_left_out_are_counted_and_the_reader_is_told(removed: int,
         StagedWriter(*given).write_without(group, RowRemoval("t < 1", removed + 1, over))
 
 
+CELL = '[[["1","n"],0,50]]'
+
+
+@pytest.mark.parametrize(
+    ("cells", "prefixes"), [((CELL, CELL), (name_prefix(CELL),)), ((CELL, "[]"), None), ((None, None), None)]
+)
+def test_rows_that_stay_when_others_are_left_out_stay_in_their_cell(
+    cells: tuple[str | None, ...], prefixes: tuple[str, ...] | None
+) -> None:
+    tags = [{} if cell is None else {CELL_TAG: cell} for cell in cells]
+    named = zip("ab", tags, strict=True)
+    inputs = tuple(replace(live(name), file=replace(live(name).file, tags=of)) for name, of in named)
+    of = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
+    table: Any = FakeJavaTable(197)
+    writer = StagedWriter(table, FakeFrame(0), Copier(JavaFile(200)), HEAD, Reader())  # type: ignore[arg-type]
+    writer.write_without(of, RowRemoval("t < 1", 3, Deletes(DeleteForm.OVER)))
+    assert table.prefixes == prefixes
+
+
 @pytest.mark.parametrize("rows", [(199,), (201,), (), (100, 99)])
 def test_other_rows_out_stop_the_rewrite_and_delete_its_files(rows: tuple[int, ...]) -> None:
     table = FakeJavaTable(*rows)
@@ -301,7 +322,10 @@ def test_rows_of_a_group_are_sampled_as_texts_and_nothing_stays_staged() -> None
     table, frame = FakeJavaTable(), FakeFrame(0)
     writer = StagedWriter(table, frame, Copier(), HEAD, Reader())  # type: ignore[arg-type]
     assert writer.sample(group(), ["CAST(a AS STRING) AS c0"], 5) == [{"c0": "7"}, {"c0": "7"}]
-    assert (frame.selected[0], frame.filters) == ("CAST(a AS STRING) AS c0", ["pmod(__lakewright_row, 5) = 0"])
+    assert (frame.selected[0], frame.filters) == (
+        "CAST(a AS STRING) AS c0",
+        ["pmod(xxhash64(__lakewright_row), 5) = 0"],
+    )
     assert (table.staged, table.prefixes) == (set(), None)
 
 

@@ -8,7 +8,7 @@ from shared.layout.cells.counts import CellFiles
 from shared.layout.cells.tags import CELL_TAG
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.policy.policy import MIB, ClusterMode, Policy
-from shared.table import CellReport
+from shared.table import CellReport, CommitOrigin
 from tests.support.memory_log import commit, file, removed
 
 POLICY = Policy(cluster=ClusterMode.CELLS, target_bytes=16 * MIB).with_traits(is_clustered=True)
@@ -41,6 +41,8 @@ def test_the_mean_of_what_commits_bring_follows_them_and_rewrites_bring_nothing(
     assert cells.commit_bytes == 8 * MIB
     assert cells.after(commit(added=(file("b", 16 * MIB),))).commit_bytes == 9 * MIB
     assert cells.after(commit(added=(file("b", MIB),), data_change=False)).commit_bytes == 8 * MIB
+    ours = replace(commit(added=(file("b", MIB),)), origin=CommitOrigin("j", 1))
+    assert cells.after(ours).commit_bytes == 8 * MIB, "a removal of rows by us"
     assert cells.after(commit()).commit_bytes == 8 * MIB
 
 

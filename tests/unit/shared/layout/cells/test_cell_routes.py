@@ -1,5 +1,7 @@
 """Routes: each row has one output, outputs keep a piece, and cuts are even in the column that reaches farthest."""
 
+from dataclasses import replace
+
 from shared.layout.cells.boxes import EVERYTHING, NAN, NULL, Box, Point, hull_of_points
 from shared.layout.cells.operations import BoxedFile, CellOperation, CellSizes, CellWork
 from shared.layout.cells.routes import CellOutput, Fork, Route, find_route, outputs_of
@@ -76,6 +78,43 @@ def test_a_heavy_key_is_cut_off_on_its_even_side() -> None:
 
 def test_rows_of_one_key_have_one_output() -> None:
     assert route(CellWork.SPLIT, whole(2), [(7, NULL)] * 240) == CellOutput((EVERYTHING, EVERYTHING))
+
+
+def test_what_the_sample_left_out_is_cut_off_by_the_boxes_of_the_files() -> None:
+    files = (boxed(239, ((7, 8), EVERYTHING)), boxed(1, ((7, 10), EVERYTHING)))
+    operation = CellOperation(CellWork.SPLIT, whole(2), files, files, 1)
+    found = find_route(operation, [(7, 3)] * 60, files, SIZES, every=4)
+    assert found.cut == Cut(0, 9)
+    assert [end.cell[0] for end in outputs_of(found)] == [(NULL, 9), (9, NAN + 1)]
+    unknown = (boxed(240, (EVERYTHING,) * 2),)
+    assert find_route(replace(operation, files=unknown, known=unknown), [(7, 3)] * 60, unknown, SIZES, every=4) == (
+        CellOutput(operation.node.box)
+    ), "the output has bounds"
+
+
+def test_a_split_of_rows_that_are_deleted_is_a_purge() -> None:
+    files = (boxed(200, ((0, 50),)), boxed(200, ((0, 50),)))
+    operation = CellOperation(CellWork.SPLIT, whole(), files, files, 1)
+    one = CellOutput((EVERYTHING,))
+    assert find_route(operation, [], files, SIZES) == one, "all of them"
+    assert find_route(operation, row(range(213)), files, SIZES) == one
+    assert isinstance(find_route(operation, row(range(214)), files, SIZES), Fork), "they do not fit into one cell"
+    assert isinstance(find_route(operation, row(range(50)), files, SIZES, every=4), Fork), "as good as a sample is"
+    # Of a cell larger than a run, one file alone may be as it was before.
+    known = (*files, boxed(250, ((0, 50),)))
+    assert find_route(replace(operation, known=known), row(range(200)), known, SIZES) == one
+    assert isinstance(find_route(replace(operation, files=known[2:], known=known), row(range(200)), known, SIZES), Fork)
+    # What is not counted tells nothing.
+    odd = tuple(replace(file, file=replace(file.file, rows=None)) for file in files)
+    uncounted = replace(operation, files=odd, known=odd)
+    assert isinstance(find_route(uncounted, row(range(200)), odd, SIZES), Fork)
+    assert find_route(uncounted, [], odd, SIZES) == one
+
+
+def test_cells_of_rows_of_which_many_are_deleted_have_their_size_all_the_same() -> None:
+    files = tuple(boxed(400, ((0, 500),)) for _ in range(2))
+    found = find_route(CellOperation(CellWork.SPLIT, whole(), files, files, 1), row(range(426)), files, SIZES)
+    assert len(outputs_of(found)) == 2
 
 
 def test_a_cell_is_split_in_the_column_whose_span_meets_most_bytes_of_the_table() -> None:
