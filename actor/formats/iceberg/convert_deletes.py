@@ -57,8 +57,13 @@ class Conversion:
         columns = {one.id: one for one in self.columns(head.metadata.configuration).columns if one.id is not None}
         return {one.path: why for one in found.deletes if (why := _why_unusable(one, columns))}
 
-    def require_clear(self, group: InputGroup, head: TableHead) -> None:
-        """Raise RefusedFiles for files that are not what their manifest says, or whose keys are not clear."""
+    def require_clear(self, group: InputGroup, found: LiveValues, head: TableHead) -> None:
+        """Raise RefusedFiles for files that are not what their manifest says, or whose keys are not clear.
+
+        And for a group that lacks a data file, of which readers would see rows again.
+        """
+        if (missing := found.uncovered(group)) is not None:
+            raise _refused(head, missing, "is read with one of them, which does not apply to it by the numbers of both")
         columns = self.columns(head.metadata.configuration)
         for one in group.inputs:
             if one.entry.format.lower() != PARQUET or one.entry.is_encrypted:
