@@ -548,6 +548,20 @@ def test_what_is_removed_must_be_live(ice: IcebergJvm) -> None:
 
 
 @VERSIONS
+def test_an_upsert_keeps_its_own_rows_and_a_group_of_several_hides_by_the_newest(ice: IcebergJvm, version: int) -> None:
+    table = ice.create(f"upserts-{version}", version=version)
+    ice.append(table, 0)
+    for ids in ([3, 5], [3]):
+        rows, deletes = ice._data(table.spec(), ids).build(), ice._of_values(table.spec(), ids)
+        table.newRowDelta().addRows(rows).addDeletes(deletes).commit()
+    assert ice.rows(table) == list(range(10))
+    assert len(convert(ice, table).commits) == 1, "all in one group"
+    assert ice.rows(table) == list(range(10))
+    assert DeleteKind.EQUALITY not in kinds(ice, table)
+    others_see(table, list(range(10)))
+
+
+@VERSIONS
 def test_keys_of_partitions_that_data_files_lack_and_of_the_null_partition(ice: IcebergJvm, version: int) -> None:
     """The value of the partition is that of the rows, and null equals null."""
     table = ice.create(f"null-partition-{version}", by_g=True, version=version)
