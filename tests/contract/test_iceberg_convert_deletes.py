@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from random import Random
@@ -13,14 +14,16 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 
-from actor.formats.iceberg import value_groups
+from actor.formats.iceberg import java_deletes, value_groups
 from actor.formats.iceberg.convert_deletes import Conversion
+from actor.formats.iceberg.delete_groups import DeletesChange
 from actor.formats.iceberg.java_deletes import JavaDeletes
-from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.java_table import JavaTable, new_deletes
 from actor.formats.iceberg.merge_deletes_job import NOTHING, MergeDeletesJob
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
+from actor.rewrite.model import NotAsked
 from shared.errors import RefusedFiles
 from shared.formats.iceberg.names import COMMIT_KEY, CONVERTED_KEY, PROOFREAD_KEY
 from shared.layout.upkeep import CONVERT_DELETES
@@ -47,7 +50,9 @@ def ice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergJvm]:
     PROOFS.close()
 
 
-def convert(ice: IcebergJvm, table: Any, *meanwhile: Callable[[], object]) -> TableJobOutcome:
+def convert(
+    ice: IcebergJvm, table: Any, *meanwhile: Callable[[], object], mode: Proofread = Proofread.STRICT
+) -> TableJobOutcome:
     """Convert and merge; meanwhile: what happens between look and commit of each attempt, one after the other."""
     classes: Any = ice.classes
     loaded = JavaTable(classes, table, str(table.location()))
@@ -58,7 +63,7 @@ def convert(ice: IcebergJvm, table: Any, *meanwhile: Callable[[], object]) -> Ta
 
     control.before_change = change
     job = TableJob(CONVERT_DELETES.kind, str(table.location()), Policy(), CommitOrigin("job", 7))
-    prove = partial(PROOFS.check_deletes, mode=Proofread.STRICT, tag="job")
+    prove = partial(PROOFS.check_deletes, mode=mode, tag="job")
     within = Boundary((ice.folder.as_uri(),), allows_external_files=True).for_literal_paths()
     deletes, session = JavaDeletes(classes, loaded), None
     conversion = Conversion(deletes, loaded.columns, IcebergTasks(classes, session, loaded), prove)  # type: ignore[arg-type]
@@ -420,6 +425,21 @@ def test_a_dropped_column_a_part_of_another_and_unclear_files_are_refused_by_nam
         convert(ice, table)
 
 
+def test_nanoseconds_before_1970_are_refused_whether_or_not_they_are_compared(ice: IcebergJvm) -> None:
+    """Readers round them to different microseconds: what one finds deleted, another does not."""
+    for mode in (Proofread.STRICT, Proofread.NEVER):
+        table = keyed(ice, f"nanoseconds-{mode}", "timestamp")
+        times = pa.array([dt.datetime(1969, 12, 31, 23, 59, 59, 999999)], pa.timestamp("us"))  # noqa: DTZ001 - no zone
+        odd = pa.array([-1_500], pa.timestamp("ns"))
+        rows = pa.table([[1], odd], schema=pa.schema([field("id", pa.int64(), 1), field("k", odd.type, 2)]))
+        file = ice._file(ice.iceberg.DataFiles.builder(table.spec()), rows, use_deprecated_int96_timestamps=True)
+        table.newAppend().appendFile(file.build()).commit()
+        delete_keys(ice, table, {"k": (2, times)})
+        with pytest.raises(RefusedFiles, match="the column k is a timestamp, and files store it as INT96"):
+            convert(ice, table, mode=mode)
+        assert table.currentSnapshot().summary().get("total-equality-deletes") == "1"
+
+
 def test_bounds_that_contradict_values_are_refused(ice: IcebergJvm) -> None:
     """Readers that go by bounds see a row that others do not: a conversion would decide for them."""
     table = ice.create("bounds-lie")
@@ -452,3 +472,111 @@ def test_a_file_with_another_number_of_rows_than_its_manifest_says_is_refused(ic
     with pytest.raises(RefusedFiles, match="its manifest says 9 rows"):
         convert(ice, table)
     assert ice.delete_files(table) == 1
+
+
+def test_a_data_file_that_cannot_be_read_keeps_what_does_not_apply_to_it_from_nothing(ice: IcebergJvm) -> None:
+    """Its key column is required, and it lacks it: Iceberg's reader fails."""
+    table = keyed(ice, "unreadable", "long", required=True)
+    add(ice, table, [1, 2], pa.array([7, 8], pa.int64()))
+    delete_keys(ice, table, {"k": (2, pa.array([7], pa.int64()))})
+    add(ice, table, [3], None)
+    unreadable = next(path for path, file in ice.inputs(table).items() if file.rows == 1)
+    delete_keys(ice, table, {"k": (2, pa.array([8], pa.int64()))})
+    done = convert(ice, table)
+    assert done.figures["written"] == 1
+    assert f"Cannot read {unreadable}: " in done.reason
+    summary = table.currentSnapshot().summary()
+    assert (summary.get("total-equality-deletes"), summary.get("total-position-deletes")) == ("1", "1")
+    with pytest.raises(RefusedFiles, match=f"Cannot read {unreadable}: "):
+        convert(ice, table)
+    assert ice.delete_files_left(table) == set()
+
+
+def test_longer_keys_than_may_be_held_stay_and_the_others_are_converted(
+    ice: IcebergJvm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = keyed(ice, "long-keys", "string")
+    add(ice, table, [1, 2, 3], pa.array(["a", "b" * 8, "c" * 30]))
+    for some in (["a", "b" * 8], ["c" * 30], ["a" * 10]):
+        delete_keys(ice, table, {"k": (2, pa.array(some))})
+    monkeypatch.setattr(java_deletes, "MOST_TEXT", 18)
+    done = convert(ice, table)
+    assert "they are text of more than 18 characters" in done.reason
+    assert table.currentSnapshot().summary().get("total-equality-deletes") == "1"
+    monkeypatch.undo()
+    convert(ice, table)
+    assert seen(table) == pyiceberg_sees(table) == []
+
+
+def test_a_scan_says_which_data_files_a_group_must_have(ice: IcebergJvm) -> None:
+    table = ice.create("covered")
+    ice.append(table, 0, 10)
+    ice.delete_values(table, [3, 14])
+    ice.append(table, 20)
+    ice.delete_values(table, [5])
+    loaded = JavaTable(ice.classes, table, str(table.location()))
+    found = JavaDeletes(ice.classes, loaded).by_value(loaded.refresh())
+    assert found is not None
+    first, second = sorted(found.deletes, key=lambda one: one.sequence)
+    for deletes in ([first], [first, second]):
+        group = found.group(deletes)
+        assert found.uncovered(group) is None
+        assert len(group.inputs) == len(deletes) + 1
+        for place, one in enumerate(group.inputs):
+            lacking = (*group.inputs[:place], *group.inputs[place + 1 :])
+            assert found.uncovered(replace(group, inputs=lacking)) == one.path
+            apart = (*group.inputs[:place], replace(one, deletes=()), *group.inputs[place + 1 :])
+            assert found.uncovered(replace(group, inputs=apart)) == one.path
+
+
+def test_what_is_removed_must_be_live(ice: IcebergJvm) -> None:
+    """Or what hides rows would come, and what hid them would stay or have been another's to remove."""
+    table = ice.create("removed-before")
+    (one,) = ice.append(table, 0)
+    ice.delete_values(table, [3])
+    loaded = JavaTable(ice.classes, table, str(table.location()))
+    found = JavaDeletes(ice.classes, loaded).by_value(loaded.refresh())
+    assert found is not None
+    convert(ice, table)
+    before = loaded.refresh()
+    new = new_deletes(ice.of_places(table, [(one, 5)]), None)
+    change = DeletesChange(before.current or 0, found.deletes, (new,), is_new_to_others=True)
+    with pytest.raises(NotAsked) as refused:
+        loaded.commit_deletes(change, {})
+    assert "Missing required files to delete" in str(refused.value.__cause__)
+    assert loaded.refresh().current == before.current
+
+
+@VERSIONS
+def test_an_upsert_keeps_its_own_rows_and_a_group_of_several_hides_by_the_newest(ice: IcebergJvm, version: int) -> None:
+    table = ice.create(f"upserts-{version}", version=version)
+    ice.append(table, 0)
+    for ids in ([3, 5], [3]):
+        rows, deletes = ice._data(table.spec(), ids).build(), ice._of_values(table.spec(), ids)
+        table.newRowDelta().addRows(rows).addDeletes(deletes).commit()
+    assert ice.rows(table) == list(range(10))
+    assert len(convert(ice, table).commits) == 1, "all in one group"
+    assert ice.rows(table) == list(range(10))
+    assert DeleteKind.EQUALITY not in kinds(ice, table)
+    others_see(table, list(range(10)))
+
+
+@VERSIONS
+def test_keys_of_partitions_that_data_files_lack_and_of_the_null_partition(ice: IcebergJvm, version: int) -> None:
+    """The value of the partition is that of the rows, and null equals null."""
+    table = ice.create(f"null-partition-{version}", by_g=True, version=version)
+    ids = pa.table([range(5)], schema=pa.schema([field("id", pa.int64(), 1)]))
+    null = "g=__HIVE_DEFAULT_PARTITION__"
+    for to in ("g=1", null):
+        file = ice._file(ice.iceberg.DataFiles.builder(table.spec()), ids).withPartitionPath(to).build()
+        table.newAppend().appendFile(file).commit()
+    numbers = ice._gateway.new_array(ice.jvm.int, 2)
+    numbers[0], numbers[1] = 1, 2
+    for to, values in ((null, [None, 1]), ("g=1", [None, 1])):
+        rows = [pa.array([3, 4], pa.int64()), pa.array(values, pa.int64())]
+        keys = pa.table(rows, schema=pa.schema([field("id", pa.int64(), 1), field("g", pa.int64(), 2)]))
+        delete = ice._delete(table.spec(), keys).ofEqualityDeletes(numbers).withPartitionPath(to).build()
+        table.newRowDelta().addDeletes(delete).commit()
+    assert convert(ice, table).figures["written"] == 2
+    assert table.currentSnapshot().summary().get("total-equality-deletes") == "0"
+    assert pyiceberg_sees(table) == seen(table) == [0, 0, 1, 1, 2, 2, 3, 4]

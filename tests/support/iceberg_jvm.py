@@ -348,10 +348,10 @@ class IcebergJvm:
     def _delete(self, spec: Any, rows: pa.Table) -> Any:
         return self._file(self.iceberg.FileMetadata.deleteFileBuilder(spec), rows)
 
-    def _file(self, builder: Any, rows: pa.Table) -> Any:
+    def _file(self, builder: Any, rows: pa.Table, **options: Any) -> Any:
         self._written += 1
         path = self.folder / f"{self._written}.parquet"
-        pq.write_table(rows, path)
+        pq.write_table(rows, path, **options)
         described = builder.withPath(path.as_uri()).withFormat("PARQUET").withRecordCount(rows.num_rows)
         return described.withFileSizeInBytes(path.stat().st_size)
 

@@ -25,6 +25,9 @@ from shared.refusals import RefusalReason
 KEY_KINDS = frozenset({"int32", "int64", "string", "date", "timestamp", "timestamptz"})
 """Types of keys that are converted, beside decimals: all readers compare their values alike."""
 
+_ZONES = {"timestamp": ",false)", "timestamptz": ",true)"}
+"""End of the logical type that files give times: whether they are adjusted to UTC."""
+
 
 class ValueDeletes(Protocol):
     """The delete files by value of a table; methods raise what Iceberg raises."""
@@ -54,8 +57,13 @@ class Conversion:
         columns = {one.id: one for one in self.columns(head.metadata.configuration).columns if one.id is not None}
         return {one.path: why for one in found.deletes if (why := _why_unusable(one, columns))}
 
-    def require_clear(self, group: InputGroup, head: TableHead) -> None:
-        """Raise RefusedFiles for files that are not what their manifest says, or whose keys are not clear."""
+    def require_clear(self, group: InputGroup, found: LiveValues, head: TableHead) -> None:
+        """Raise RefusedFiles for files that are not what their manifest says, or whose keys are not clear.
+
+        And for a group that lacks a data file, of which readers would see rows again.
+        """
+        if (missing := found.uncovered(group)) is not None:
+            raise _refused(head, missing, "is read with one of them, which does not apply to it by the numbers of both")
         columns = self.columns(head.metadata.configuration)
         for one in group.inputs:
             if one.entry.format.lower() != PARQUET or one.entry.is_encrypted:
@@ -91,9 +99,20 @@ def _is_key_kind(kind: str) -> bool:
 def _require_read_alike(keys: Sequence[Field], fields: Mapping[int, ParquetField], head: TableHead) -> None:
     for one in keys:
         stored = fields.get(one.id or 0)
-        if stored is not None and not is_read_rightly(one.kind, stored):
+        if stored is not None and not _is_read_alike(one.kind, stored):
             how = " ".join(filter(None, (stored.physical, stored.logical)))
             raise _refused(head, f"the column {one.name}", f"is a {one.kind}, and files store it as {how}")
+
+
+def _is_read_alike(kind: str, stored: ParquetField) -> bool:
+    """Return whether all readers take a stored key for the same value.
+
+    Of nanoseconds (INT96) before 1970, Iceberg's reader of records cuts what Spark and DuckDB round down.
+    """
+    if stored.physical == "INT96" or not is_read_rightly(kind, stored):
+        return False
+    zone = _ZONES.get(kind)
+    return zone is None or stored.logical.endswith(zone)
 
 
 def _refused(head: TableHead, what: str, why: str) -> RefusedFiles:

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from actor.formats.iceberg.delete_groups import LiveDeletes
 from actor.formats.iceberg.iceberg_scala import IcebergScala
-from actor.formats.iceberg.inputs import AppliedDelete, LiveInput
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.java_table import JavaTable, new_deletes
 from actor.formats.iceberg.scanned_files import ScannedFiles
 from actor.formats.iceberg.staged import NewDeletes
@@ -18,6 +19,9 @@ from shared.formats.iceberg.metadata import TableHead
 
 MOST_PAIRS = 4_000_000
 """Pairs of a data file and a delete file by position that applies to it: 2,000 of each, and 100 bytes for a pair."""
+
+MOST_TEXT = 64 << 20
+"""Characters of keys of text that are held at once, of one or two bytes each in the heap of the JVM."""
 
 MOST_OLDER = 200_000
 """Data files that deletes by value apply to, and pairs of these and deletes by position: some KiB for each file."""
@@ -59,7 +63,8 @@ class JavaDeletes:
         inputs = tuple(scanned.live_input(one, has_task=True) for one in scanned.each())
         lineage = self._table.lineage(inputs) if inputs else []
         numbers = {one.path: number or 0 for one, (_, number) in zip(inputs, lineage, strict=True)}
-        return LiveValues(snapshot, inputs, numbers, scanned.deletes.by_value(), head.unpartitioned)
+        values = scanned.deletes.by_value()
+        return LiveValues(snapshot, inputs, numbers, values, head.unpartitioned, partial(_uncovered, listed))
 
     def _require_once(self, scanned: ScannedFiles, head: TableHead) -> None:
         if scanned.deletes.twice:
@@ -87,8 +92,16 @@ class JavaDeletes:
         listed = [one.listed for one in deletes if one.listed is not None]
         numbers = json.dumps([one.number for one in listed])
         rows = self._scala.resolve("io.lakewright.iceberg.IcebergRows")(self._table.raw, MOST_ROWS)
-        written = rows.converted(self._table.tasks(inputs), listed[0].objects, numbers, has_vectors)
+        written = rows.converted(self._table.tasks(inputs), listed[0].objects, numbers, has_vectors, MOST_TEXT)
         return [None if one is None else _merged(one) for one in written]
+
+
+def _uncovered(listed: Any, group: InputGroup) -> str | None:
+    """Return a data file for which a scan found a delete by value of a group that the group lacks for it."""
+    tasks = [one.scanned.number for one in group.inputs if one.scanned is not None]
+    values = [[one.listed for one in file.deletes if not one.is_positional] for file in group.inputs]
+    found = listed.uncovered(json.dumps(tasks), json.dumps([[one.number for one in some if one] for some in values]))
+    return None if found is None else str(found)
 
 
 def _merged(raw: Any) -> NewDeletes:

@@ -263,6 +263,7 @@ class JavaTable:
             watch.requireSnapshot(change.upon)
             if is_new:
                 made.validateFromSnapshot(change.upon)  # Or each vector that a data file ever had is a conflict.
+                made.validateDeletedFiles()  # What is removed must be live, as a rewrite asks by itself.
             for new in change.added:
                 _ = made.addDeletes(new.raw) if is_new else made.addFile(new.raw, new.sequence)
             for delete in change.removed:

@@ -10,7 +10,7 @@ none of a later file with the same path.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -22,7 +22,7 @@ from actor.formats.iceberg.delete_groups import LiveDeletes, groups_of, named_in
 from actor.formats.iceberg.deletes_target import DeletesTarget, FoundDeletes, MergedTable
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.staged import NewDeletes, StagedGroup
-from actor.formats.iceberg.value_groups import value_groups, with_vectors
+from actor.formats.iceberg.value_groups import LiveValues, value_groups, with_vectors
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.model import Proof, Rewritten
@@ -176,18 +176,25 @@ class MergeDeletesJob:
     def _by_value(self, conversion: Conversion, head: TableHead) -> _Look:
         """Return the deletes by value that can become positions now, and why others stay."""
         look = conversion.deletes.by_value
-        written = partial(self._converted, conversion)
-        found, refused = look(head), self._known.refused
+        found = look(head)
         if found is None:
-            return _Look("converting", look, written, reason=VALUES_TOO_MANY)
+            return _Look("converting", look, self._merged, reason=VALUES_TOO_MANY)
         unusable = conversion.unusable(found, head)
-        groups = value_groups(found, [one for one in found.deletes if one.path not in unusable])
-        reason = _reason(len(groups.left), 0, [refused[_names(one)] for one in groups.groups if _names(one) in refused])
+        usable = {one.path: one for one in found.deletes if one.path not in unusable}
+        refused = [names for names in self._known.refused if not names.isdisjoint(usable)]
+        groups = value_groups(found, usable.values(), refused)
+        reason = _reason(len(groups.left), 0, self._refused_of(usable))
         if unusable:
             name, why = next(iter(unusable.items()))
             reason = _joined(f"{len(unusable)} delete files by value stay, the first, {name}: {why}", reason)
-        due = [one for one in groups.groups if _names(one) not in refused]
-        return _Look("converting", look, written, found, due, reason)
+        written = partial(self._converted, conversion, found)
+        return _Look("converting", look, written, found, groups.groups, reason)
+
+    def _refused_of(self, live: Collection[str]) -> list[LakewrightError]:
+        """Return why groups of live delete files by value are refused; of several, if one was not refused alone."""
+        refused = self._known.refused
+        alone = {name for names in refused if len(names) == 1 for name in names}
+        return [why for names, why in refused.items() if names <= {*live} and (len(names) == 1 or not names <= alone)]
 
     def _groups(self, look: _Look, found: LiveDeletes, head: TableHead) -> _Look:
         version = head.protocol.min_writer
@@ -281,11 +288,11 @@ class MergeDeletesJob:
             raise
         return StagedGroup(group, (), 0, proof=proof, deletes=tuple(new))
 
-    def _converted(self, conversion: Conversion, group: InputGroup, head: TableHead) -> StagedGroup:
+    def _converted(self, conversion: Conversion, found: LiveValues, group: InputGroup, head: TableHead) -> StagedGroup:
         """Write positions for the deletes by value of a group; a vector replaces the old one of its data file, too."""
         applied = {one.path: one for file in group.inputs for one in file.deletes}
         self._require_within(head, [*(one.path for one in group.inputs), *applied])
-        conversion.require_clear(group, head)
+        conversion.require_clear(group, found, head)
         values = [one for one in applied.values() if not one.is_positional]
         written = conversion.deletes.converted(group.inputs, values)
         new = [one for one in written if one is not None]

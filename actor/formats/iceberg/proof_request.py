@@ -59,11 +59,13 @@ def converted(table: TableColumns, head: TableHead, files: Sequence[tuple[LiveIn
     A vector was written for all deletes of its data file; a file without a row that is hidden by value keeps its own.
     """
     ids = {number for one, _ in files for delete in one.deletes for number in delete.key_ids}
+    known = {delete.path: _deletes(delete) for delete in {d.path: d for one, _ in files for d in one.deletes}.values()}
 
     def before(one: LiveInput, new: NewDeletes | None) -> ProofFile:
         replaced = one.deletes if new is not None else [delete for delete in one.deletes if not delete.is_positional]
         constants = _constants(table, head, one.spec, one.file.partition)
-        return ProofFile(one.path, one.size_bytes, one.rows, tuple(map(_deletes, replaced)), constants)
+        old = tuple(known[delete.path] for delete in replaced)  # One may apply to each of thousands of data files.
+        return ProofFile(one.path, one.size_bytes, one.rows, old, constants)
 
     return Rewritten(
         table=head.location,

@@ -6,7 +6,7 @@ first, with all data files that are older than the newest one taken: what is lat
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -26,6 +26,9 @@ MOST_KEY_BYTES = 32 << 20
 MOST_PAIRS = 1_000_000
 """Pairs of a data file and a delete file that applies to it, in one group: 8 bytes each, here and in the proof."""
 
+MOST_TRIED = 100
+"""Delete files refused alone in a run before the others of a refused group stay: each reads its data files."""
+
 
 @dataclass(frozen=True)
 class LiveValues:
@@ -33,6 +36,8 @@ class LiveValues:
 
     numbers: the sequence number of each of these files by its path. unpartitioned: ids of the specs without partitions.
     Of what applies to the files by position, they have what must be in a vector with what is hidden by value.
+    uncovered: returns the path of a data file for which Iceberg's own scan found a delete file of a group that the
+    group does not have for it; None: there is none.
     """
 
     snapshot: int
@@ -40,6 +45,7 @@ class LiveValues:
     numbers: Mapping[str, int] = field(default_factory=dict)
     deletes: tuple[AppliedDelete, ...] = ()
     unpartitioned: Collection[int] = ()
+    uncovered: Callable[[InputGroup], str | None] = field(default=lambda _: None, compare=False)
 
     @property
     def by_name(self) -> Mapping[str, AppliedDelete]:
@@ -88,7 +94,9 @@ class LiveValues:
             names = {one.path for file in group.inputs for one in file.deletes if not one.is_positional}
             if not names <= known.keys():
                 return False
-            return {*map(_as_read, self.group([known[one] for one in names]).inputs)} == {*map(_as_read, group.inputs)}
+            own = self.group([known[one] for one in names])
+            is_same = {*map(_as_read, own.inputs)} == {*map(_as_read, group.inputs)}
+            return is_same and self.uncovered(own) is None
 
         return frozenset(one.group for one in groups if is_in(one))
 
@@ -110,9 +118,12 @@ def _as_read(one: LiveInput) -> tuple[object, ...]:
     return one.path, one.spec, one.file.partition, frozenset(delete.path for delete in one.deletes)
 
 
-def value_groups(found: LiveValues, usable: Iterable[AppliedDelete]) -> DeleteGroups:
+def value_groups(
+    found: LiveValues, usable: Iterable[AppliedDelete], refused: Collection[frozenset[str]]
+) -> DeleteGroups:
     """Return the next group of each place; one that applies to the files of all is alone, for it shares them.
 
+    refused: names of the delete files of groups that were refused in this run. Those of several are tried alone.
     `left`: names of those that have too many keys, or apply to too many data files, for one commit.
     """
     places: dict[PartitionKey | None, list[AppliedDelete]] = {}
@@ -120,7 +131,12 @@ def value_groups(found: LiveValues, usable: Iterable[AppliedDelete]) -> DeleteGr
         if found.older(one):
             places.setdefault(found.place(one), []).append(one)
     left = {one.path for some in places.values() for one in some if _is_large(one, found)}
-    taken = {place: _first_of([one for one in some if one.path not in left], found) for place, some in places.items()}
+    alone = frozenset[str]().union(*refused)
+    singles = [names for names in refused if len(names) == 1]
+    stay = left | (alone if len(singles) >= MOST_TRIED else frozenset[str]().union(*singles))
+    taken = {
+        place: _first_of([one for one in some if one.path not in stay], found, alone) for place, some in places.items()
+    }
     chosen = [found.group(some) for place, some in taken.items() if some and (place is None or not taken.get(None))]
     return DeleteGroups(tuple(chosen), frozenset(left))
 
@@ -129,8 +145,10 @@ def _is_large(one: AppliedDelete, found: LiveValues) -> bool:
     return one.rows > MOST_KEYS or one.size_bytes > MOST_KEY_BYTES or len(found.older(one)) > MOST_DATA_FILES
 
 
-def _first_of(rising: Sequence[AppliedDelete], found: LiveValues) -> list[AppliedDelete]:
+def _first_of(rising: Sequence[AppliedDelete], found: LiveValues, alone: Collection[str]) -> Sequence[AppliedDelete]:
     """Return the oldest delete files that one commit replaces, as many as may be held with their data files."""
+    if rising and rising[0].path in alone:
+        return rising[:1]
     keys = size = count = 0
 
     def fits(one: AppliedDelete) -> bool:
@@ -138,4 +156,4 @@ def _first_of(rising: Sequence[AppliedDelete], found: LiveValues) -> list[Applie
         keys, size, count = keys + one.rows, size + one.size_bytes, count + 1
         return keys <= MOST_KEYS and size <= MOST_KEY_BYTES and count * len(found.older(one)) <= MOST_PAIRS
 
-    return [*takewhile(fits, rising)]
+    return [*takewhile(lambda one: one.path not in alone and fits(one), rising)]

@@ -39,18 +39,26 @@ final class DeletedKeys {
   private final List<DeleteFile> deletes;
   private final Map<Set<Integer>, StructLikeMap<Integer>> newest = new HashMap<>(); // By the ids of the columns of keys.
 
-  /** Reads the keys of delete files, which apply to the same partition, or all to every file; all of them are kept. */
-  DeletedKeys(Table table, List<DeleteFile> deletes) throws IOException {
+  private final long mostText;
+  private long text; // Characters of the keys.
+
+  /**
+   * Reads the keys of delete files, which apply to the same partition, or all to every file; all of them are kept, at most so
+   * many characters of text.
+   */
+  DeletedKeys(Table table, List<DeleteFile> deletes, long mostText) throws IOException {
     this.table = table;
+    this.mostText = mostText;
     String names = table.properties().get(TableProperties.DEFAULT_NAME_MAPPING);
     this.mapping = names == null ? null : NameMappingParser.fromJson(names);
     this.deletes = deletes;
     for (int i = 0; i < deletes.size(); i++) {
-      note(i);
+      int number = i;
+      FileReading.of(deletes.get(i).location(), () -> note(number));
     }
   }
 
-  private void note(int number) throws IOException {
+  private Void note(int number) throws IOException {
     DeleteFile delete = deletes.get(number);
     Schema keys = keys(new HashSet<>(delete.equalityFieldIds()));
     StructLikeMap<Integer> numbers =
@@ -61,10 +69,22 @@ final class DeletedKeys {
     try (CloseableIterable<Record> found = reader(file, keys).build()) {
       for (Record row : found) {
         requireRows(delete.location(), ++rows, delete.recordCount(), rows > delete.recordCount());
+        requireText(delete.location(), row);
         numbers.merge(values.copyFor(row), number, this::newer);
       }
     }
     requireRows(delete.location(), rows, delete.recordCount(), rows != delete.recordCount());
+    return null;
+  }
+
+  private void requireText(String path, Record row) {
+    for (int i = 0; i < row.size(); i++) {
+      text += row.get(i) instanceof CharSequence ? row.get(i, CharSequence.class).length() : 0;
+    }
+    if (text > mostText) {
+      throw new UnsupportedOperationException("Cannot hold the keys of " + path + " in memory: with those before it, they are "
+          + "text of more than " + mostText + " characters");
+    }
   }
 
   private Integer newer(Integer one, Integer other) {
@@ -81,12 +101,12 @@ final class DeletedKeys {
     Set<String> planned = new HashSet<>();
     task.deletes().forEach(one -> planned.add(one.location()));
     for (Map.Entry<Set<Integer>, StructLikeMap<Integer>> one : newest.entrySet()) {
-      note(task, keys(one.getKey()), one.getValue(), planned, deleted);
+      FileReading.of(task.file().location(), () -> note(task, keys(one.getKey()), one.getValue(), planned, deleted));
     }
     return deleted;
   }
 
-  private void note(
+  private Void note(
       FileScanTask task, Schema keys, StructLikeMap<Integer> numbers, Set<String> planned, PositionDeleteIndex deleted)
       throws IOException {
     DataFile file = task.file();
@@ -105,6 +125,7 @@ final class DeletedKeys {
       }
     }
     requireRows(file.location(), position, file.recordCount(), position != file.recordCount());
+    return null;
   }
 
   /** Readers that go by the bounds of columns must see what others see: a delete file that names a row is in the scan. */

@@ -4,6 +4,7 @@ import io.lakewright.spark.Json;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -127,7 +128,8 @@ public final class IcebergDeletes {
         DataFile file = task.file();
         found.noteTwice(file.location(), paths);
         Long ofPartition = newest.get(file.specId(), file.partition());
-        if (Math.max(newestOfAll, ofPartition == null ? 0 : ofPartition) <= file.dataSequenceNumber()) {
+        boolean isOlder = Math.max(newestOfAll, ofPartition == null ? 0 : ofPartition) > file.dataSequenceNumber();
+        if (!isOlder && task.deletes().stream().noneMatch(one -> one.content() == FileContent.EQUALITY_DELETES)) {
           continue;
         }
         List<Integer> ofTask = positions ? found.byPosition(task) : new ArrayList<>();
@@ -163,6 +165,33 @@ public final class IcebergDeletes {
       }
     }
     return newestOfAll;
+  }
+
+  /**
+   * Returns the path of a data file for which the scan found one of these deletes by value that is not among those `applied`
+   * to it; null: there is none. `files`: JSON array of the numbers of tasks; `applied`: the numbers of the deletes of each.
+   */
+  public String uncovered(String files, String applied) throws IOException {
+    int[] numbersOfTasks = Json.read(files, int[].class);
+    int[][] ofTasks = Json.read(applied, int[][].class);
+    BitSet asked = new BitSet();
+    Map<Integer, BitSet> known = new HashMap<>();
+    for (int i = 0; i < numbersOfTasks.length; i++) {
+      BitSet ofTask = new BitSet();
+      Arrays.stream(ofTasks[i]).forEach(ofTask::set);
+      asked.or(ofTask);
+      known.put(numbersOfTasks[i], ofTask);
+    }
+    BitSet none = new BitSet();
+    for (int i = 0; i < tasks.size(); i++) {
+      for (DeleteFile delete : tasks.get(i).deletes()) {
+        Integer number = numbers.get(name(delete));
+        if (number != null && asked.get(number) && !known.getOrDefault(i, none).get(number)) {
+          return tasks.get(i).file().location();
+        }
+      }
+    }
+    return null;
   }
 
   private List<Integer> byPosition(FileScanTask task) {

@@ -99,23 +99,23 @@ public final class IcebergRows {
       for (int number : ofFiles[i]) {
         named.add(deletes.get(number));
       }
-      PositionDeleteIndex rows = loader.loadPositionDeletes(named, files.get(i).location());
+      PositionDeleteIndex rows = loaded(named, files.get(i).location());
       return rows.isEmpty() ? null : hide(files.get(i), rows, vectors);
     });
   }
 
   /**
    * Writes, of the data file of each of these tasks, the rows that delete files by value hide, which `numbers` name, a JSON
-   * array: in a file of positions, or in a vector with all that is hidden there by position, too. Returns what was written
-   * in the order of the tasks, null for one of which no row is hidden by value.
+   * array: in a file of positions, or in a vector with all that is hidden there by position, too. At most so many characters
+   * of keys are held. Returns what was written in the order of the tasks, null for one of which no row is hidden by value.
    */
-  public List<DeleteFile> converted(List<FileScanTask> tasks, IcebergDeletes deletes, String numbers, boolean vectors)
-      throws IOException {
+  public List<DeleteFile> converted(
+      List<FileScanTask> tasks, IcebergDeletes deletes, String numbers, boolean vectors, long mostText) throws IOException {
     List<DeleteFile> values = new ArrayList<>();
     for (int number : Json.read(numbers, int[].class)) {
       values.add(deletes.get(number));
     }
-    DeletedKeys keys = new DeletedKeys(table, values);
+    DeletedKeys keys = new DeletedKeys(table, values, mostText);
     return written(tasks.size(), i -> {
       FileScanTask task = tasks.get(i);
       PositionDeleteIndex rows = keys.rowsOf(task);
@@ -125,10 +125,14 @@ public final class IcebergRows {
       if (vectors) { // Readers ignore all files of positions beside it.
         List<DeleteFile> named = new ArrayList<>(task.deletes());
         named.removeIf(one -> one.content() != FileContent.POSITION_DELETES);
-        rows.merge(loader.loadPositionDeletes(named, task.file().location()));
+        rows.merge(loaded(named, task.file().location()));
       }
       return hide(task.file(), rows, vectors);
     });
+  }
+
+  private PositionDeleteIndex loaded(List<DeleteFile> deletes, String path) throws IOException {
+    return FileReading.of("the deletes of " + path, () -> loader.loadPositionDeletes(deletes, path));
   }
 
   private interface Writer {
@@ -142,7 +146,7 @@ public final class IcebergRows {
       for (int i = 0; i < count; i++) {
         written.add(writer.write(i));
       }
-    } catch (IOException | RuntimeException failure) {
+    } catch (IOException | RuntimeException | Error failure) { // Memory may be short.
       written.stream().filter(Objects::nonNull).forEach(one -> delete(one.location(), failure));
       throw failure;
     }
@@ -201,7 +205,7 @@ public final class IcebergRows {
       writer.delete(of.location(), rows, spec(of), of.partition());
       writer.close();
       return writer.result().deleteFiles().get(0);
-    } catch (IOException | RuntimeException failure) {
+    } catch (IOException | RuntimeException | Error failure) {
       delete(file.encryptingOutputFile().location(), failure);
       throw failure;
     }
@@ -223,7 +227,7 @@ public final class IcebergRows {
       DeleteFile written = writer.result().deleteFiles().get(0);
       return only == null ? written
           : FileMetadata.deleteFileBuilder(spec).copy(written).withReferencedDataFile(only).build();
-    } catch (IOException | RuntimeException failure) {
+    } catch (IOException | RuntimeException | Error failure) {
       delete(file.encryptingOutputFile().location(), failure);
       throw failure;
     }
@@ -241,7 +245,7 @@ public final class IcebergRows {
   }
 
   /** Deletes what was written of a file that could not be completed; what cannot be deleted is an orphan. */
-  private void delete(String file, Exception failure) {
+  private void delete(String file, Throwable failure) {
     try {
       table.io().deleteFile(file);
     } catch (RuntimeException another) {

@@ -26,10 +26,13 @@ COLUMNS = TableColumns(
         Field("f", "double", 2),
         Field("d", "decimal(9,2)", 3),
         Field("s", "struct", 4, children=(Field("t", "string", 5),)),
+        Field("at", "timestamp", 6),
+        Field("since", "timestamptz", 7),
     )
 )
 VALUE = AppliedDelete("e", DeleteKind.EQUALITY, 1, False, key_ids=(1,), is_parquet=True, sequence=5)
 HEAD = MemorySnapshots().head()
+FOUND = LiveValues(7)
 
 
 def conversion(stored: ParquetField | None = None, asked: list[Rewritten] | None = None) -> Conversion:
@@ -42,6 +45,8 @@ def conversion(stored: ParquetField | None = None, asked: list[Rewritten] | None
         schema = FileSchema((stored,))
         files = DescribedFiles((FooterSummary(schema="s"),), {"s": schema})
         footers.columns = lambda _: files  # type: ignore[method-assign]
+        if stored.id in (6, 7):
+            footers.delete_columns = lambda *_: files  # type: ignore[method-assign]
     return Conversion(cast("ValueDeletes", None), lambda _: COLUMNS, footers, prove)
 
 
@@ -49,9 +54,9 @@ def live(*deletes: AppliedDelete, path: str = "a") -> LiveInput:
     return LiveInput(path, 10, 100, 0, deletes, DataFile(path, 10, WHOLE_TABLE, rows=100))
 
 
-def group(*inputs: LiveInput) -> InputGroup:
-    found = LiveValues(7, inputs, dict.fromkeys([one.path for one in inputs], 1), (VALUE,), {0})
-    return found.group([VALUE])
+def group(*inputs: LiveInput, delete: AppliedDelete = VALUE) -> InputGroup:
+    found = LiveValues(7, inputs, dict.fromkeys([one.path for one in inputs], 1), (delete,), {0})
+    return found.group([delete])
 
 
 @pytest.mark.parametrize(
@@ -73,16 +78,47 @@ def test_a_delete_file_whose_keys_have_several_forms_is_not_converted(change: Ma
 
 
 def test_data_files_must_be_plain_parquet_files() -> None:
-    conversion().require_clear(group(live()), HEAD)
+    conversion().require_clear(group(live()), FOUND, HEAD)
     for entry in (ManifestEntry("orc"), ManifestEntry(is_encrypted=True)):
         with pytest.raises(RefusedFiles, match="a is no Parquet file, or encrypted; a full rewrite removes them"):
-            conversion().require_clear(group(replace(live(), entry=entry)), HEAD)
+            conversion().require_clear(group(replace(live(), entry=entry)), FOUND, HEAD)
+
+
+def test_a_group_must_have_all_data_files_that_a_scan_finds_its_deletes_for() -> None:
+    found = replace(FOUND, uncovered=lambda _: "b")
+    with pytest.raises(RefusedFiles, match="b is read with one of them, which does not apply to it by the numbers"):
+        conversion().require_clear(group(live()), found, HEAD)
 
 
 def test_keys_must_be_stored_as_all_readers_take_them() -> None:
     with pytest.raises(RefusedFiles, match="the column n is a int64, and files store it as INT96"):
-        conversion(ParquetField("n", 1, physical="INT96")).require_clear(group(live()), HEAD)
-    conversion(ParquetField("other", 9, physical="INT96")).require_clear(group(live()), HEAD)
+        conversion(ParquetField("n", 1, physical="INT96")).require_clear(group(live()), FOUND, HEAD)
+    conversion(ParquetField("other", 9, physical="INT96")).require_clear(group(live()), FOUND, HEAD)
+
+
+@pytest.mark.parametrize(
+    ("column", "physical", "logical", "is_clear"),
+    [
+        (6, "INT64", "TIMESTAMP(MICROS,false)", True),
+        (7, "INT64", "TIMESTAMP(MICROS,true)", True),
+        (6, "INT64", "TIMESTAMP(MILLIS,false)", True),
+        (6, "INT64", "TIMESTAMP(MICROS,true)", False),
+        (7, "INT64", "TIMESTAMP(MICROS,false)", False),
+        (6, "INT96", "", False),
+        (7, "INT96", "", False),
+    ],
+)
+def test_times_have_one_unit_that_readers_round_alike_and_the_zone_of_their_column(
+    column: int, physical: str, logical: str, is_clear: bool
+) -> None:
+    """Of nanoseconds before 1970, some readers cut what others round down."""
+    stored = ParquetField("stored", column, physical=physical, logical=logical)
+    keyed = group(live(), delete=replace(VALUE, key_ids=(column,)))
+    if is_clear:
+        conversion(stored).require_clear(keyed, FOUND, HEAD)
+        return
+    with pytest.raises(RefusedFiles, match=rf"is a timestamp.*, and files store it as {physical}"):
+        conversion(stored).require_clear(keyed, FOUND, HEAD)
 
 
 def test_the_rule_of_the_format_is_compared_with_what_was_written() -> None:
@@ -96,4 +132,5 @@ def test_the_rule_of_the_format_is_compared_with_what_was_written() -> None:
     forms = [[one.form for one in file.deletes] for file in (*made.inputs, *made.outputs)]
     equality, of_vector = DeleteForm.EQUALITY, DeleteForm.PUFFIN_VECTOR
     assert forms == [[of_vector, equality], [equality], [of_vector], []]
+    assert made.inputs[0].deletes[1] is made.inputs[1].deletes[0], "one for thousands of data files"
     assert ([one.name for one in made.columns], [one.path for one in made.outputs]) == (["n"], ["a", "b"])

@@ -179,6 +179,7 @@ def test_what_is_new_to_others_is_a_change_of_rows_with_the_number_of_its_snapsh
     assert classes_of(table).upon == [9]
     assert change.calls == [
         ("validateFromSnapshot", 9),
+        ("validateDeletedFiles",),
         ("addDeletes", "java n"),
         ("removeDeletes", "java d"),
         ("set", "key", "value"),

@@ -502,6 +502,59 @@ def test_a_difference_or_a_refusal_leaves_deletes_by_value_as_they_are() -> None
     assert (table.rows(), table.orphans()) == (rows, set())
 
 
+def refusing(name: str) -> Callable[[Rewritten], Proof]:
+    """Return a proof that fails for what a delete file by value hides."""
+
+    def prove(group: Rewritten) -> Proof:
+        if any(delete.path == name for one in group.inputs for delete in one.deletes):
+            raise RefusedFiles(f"{name} cannot be compared", reason=RefusalReason.UNVERIFIED)
+        return proved(group)
+
+    return prove
+
+
+def test_a_refused_delete_by_value_keeps_no_later_one_from_its_turn() -> None:
+    table, _ = table_of(1, deletes=0)
+    for value in (5, 6, 7):
+        table.delete_values([value])
+    first, second, third = table.now.deletes
+    rows, done = table.rows(), run(table, job=CONVERTS, prove=refusing(second))
+    assert (table.rows(), len(done.commits)) == (rows, 3), "each of the others alone, and a merge"
+    assert second in table.now.deletes
+    assert {first, third}.isdisjoint(table.now.deletes)
+    assert done.reason == f"1 groups of delete files are refused, the first: {second} cannot be compared"
+    with pytest.raises(RefusedFiles, match="cannot be compared"):
+        run(table, job=CONVERTS, prove=refusing(second))
+    assert (run(table, job=CONVERTS).commits != (), table.rows(), table.orphans()) == (True, rows, set())
+
+
+@pytest.mark.parametrize(
+    ("failure", "ends_with"),
+    [
+        (JavaError("UnsupportedOperationException", message="Readers see different rows"), RefusedFiles),
+        (LOST, RetryableError),
+        (JavaError("IOException", message="DamagedInput"), RefusedFiles),
+    ],
+)
+def test_a_delete_by_value_that_cannot_be_read_is_left_out(failure: Exception, ends_with: type[Exception]) -> None:
+    table, _ = table_of(1, deletes=0)
+    for value in (5, 6):
+        table.delete_values([value])
+    first, second = table.now.deletes
+    real, rows = table.converted, table.rows()
+
+    def converted(inputs: list[LiveInput], deletes: list[AppliedDelete]) -> list[NewDeletes | None]:
+        if any(one.path == first for one in deletes):
+            raise failure
+        return real(inputs, deletes)
+
+    table.converted = converted  # type: ignore[method-assign,assignment]
+    assert "1 groups of delete files are refused" in run(table, job=CONVERTS).reason
+    assert (table.rows(), table.orphans(), second in table.now.deletes) == (rows, set(), False)
+    with pytest.raises(ends_with):
+        run(table, job=CONVERTS)
+
+
 def test_deletes_by_value_that_cannot_be_converted_are_named_and_those_too_many_are_not_read() -> None:
     table, _ = table_of(1, deletes=0)
     table.delete_values([5])

@@ -1,6 +1,7 @@
 """A delete file by value goes only with all data files that it applies to, the oldest first, as many as may be held."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -44,11 +45,11 @@ def found(
     return LiveValues(7, inputs, numbers, tuple(deletes), {OF_ALL})
 
 
-def groups(live: LiveValues) -> list[tuple[list[str], dict[str, list[str]]]]:
+def groups(live: LiveValues, *refused: set[str]) -> list[tuple[list[str], dict[str, list[str]]]]:
     """Return the delete files of each group, and those that apply to each of its data files."""
     return [
         ([one.path for one in each.group.files], {one.path: [d.path for d in one.deletes] for one in each.inputs})
-        for each in value_groups.value_groups(live, live.deletes).groups
+        for each in value_groups.value_groups(live, live.deletes, {*map(frozenset, refused)}).groups
     ]
 
 
@@ -66,7 +67,7 @@ def test_a_delete_applies_to_older_data_files_of_its_partition_alone() -> None:
 def test_one_of_a_spec_without_partitions_applies_to_those_of_all_and_goes_alone() -> None:
     live = found([value("a", 3), value("all", 4, WHOLE_TABLE, spec=OF_ALL)], FILES)
     assert groups(live) == [(["all"], {"old": ["all"], "other": ["all"], "same": ["all"]})]
-    assert value_groups.value_groups(live, live.deletes).groups[0].group.partition == WHOLE_TABLE
+    assert value_groups.value_groups(live, live.deletes, ()).groups[0].group.partition == WHOLE_TABLE
     assert groups(found([value("all", 1, WHOLE_TABLE, spec=OF_ALL)], FILES)) == [], "older than all of them"
 
 
@@ -74,7 +75,7 @@ def test_the_oldest_go_first_and_those_that_alone_are_too_large_are_left(monkeyp
     live = found([value("c", 5), value("large", 2, rows=4), value("a", 2), value("b", 3, rows=2)], FILES)
     monkeypatch.setattr(value_groups, "MOST_KEYS", 3)
     assert [names for names, _ in groups(live)] == [["a", "b"]]
-    assert value_groups.value_groups(live, live.deletes).left == {"large"}
+    assert value_groups.value_groups(live, live.deletes, ()).left == {"large"}
     monkeypatch.setattr(value_groups, "MOST_KEYS", 2)
     assert [names for names, _ in groups(live)] == [["a"]]
     monkeypatch.undo()
@@ -82,10 +83,39 @@ def test_the_oldest_go_first_and_those_that_alone_are_too_large_are_left(monkeyp
     assert [names for names, _ in groups(live)] == [["a", "b"]]
     monkeypatch.undo()
     monkeypatch.setattr(value_groups, "MOST_DATA_FILES", 1)
-    assert value_groups.value_groups(live, live.deletes).left == {"c"}
+    assert value_groups.value_groups(live, live.deletes, ()).left == {"c"}
     monkeypatch.undo()
     monkeypatch.setattr(value_groups, "MOST_PAIRS", 3)
     assert [names for names, _ in groups(live)] == [["a", "large", "b"]]
+
+
+def test_the_delete_files_of_a_refused_group_are_tried_alone_and_the_later_ones_keep_their_turn() -> None:
+    live = found([value("a", 2), value("b", 3), value("c", 4), value("d", 5)], FILES)
+    refused = {"a", "b", "c"}
+    for done, following in (
+        ([], ["a"]),
+        ([{"a"}], ["b"]),
+        ([{"a"}, {"b"}], ["c"]),
+        ([{"a"}, {"b"}, {"c"}], ["d"]),
+        ([{"a"}, {"b"}, {"c"}, {"d"}], None),
+    ):
+        assert [names for names, _ in groups(live, refused, *done)] == ([] if following is None else [following])
+    assert [names for names, _ in groups(found([value("b", 3), value("d", 5)], FILES), refused)] == [["b"]]
+    assert [names for names, _ in groups(found([value("d", 1), value("b", 3)], FILES), refused)] == [["b"]]
+    assert [names for names, _ in groups(found([value("d", 2), value("b", 3)], FILES), refused)] == [["d"]]
+
+
+def test_a_refused_one_of_all_keeps_no_partition_from_its_turn() -> None:
+    live = found([value("a", 3), value("all", 4, WHOLE_TABLE, spec=OF_ALL)], FILES)
+    assert [names for names, _ in groups(live, {"all"})] == [["a"]]
+
+
+def test_after_so_many_refusals_no_more_of_a_refused_group_are_tried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_groups, "MOST_TRIED", 2)
+    live = found([value("a", 2), value("b", 3), value("c", 4), value("d", 5)], FILES)
+    refused = {"a", "b", "c"}
+    assert [names for names, _ in groups(live, refused, {"a"})] == [["b"]]
+    assert [names for names, _ in groups(live, refused, {"a"}, {"b"})] == [["d"]]
 
 
 def group(live: LiveValues, *names: str) -> InputGroup:
@@ -97,6 +127,7 @@ def test_a_group_is_in_a_later_snapshot_only_with_the_same_data_files_and_what_w
     live = found(deletes, FILES, {"old": vector("v#1")})
     read = group(live, "a", "b")
     assert live.those_in([read]) == {read.group}
+    assert replace(live, uncovered=lambda _: "old").those_in([read]) == frozenset()
     later = [*deletes, value("new", 9)]
     assert found(later, FILES | {"newer": (8, P0)}, {"old": vector("v#1")}).those_in([read]) == {read.group}
     for changed in (
