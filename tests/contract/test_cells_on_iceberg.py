@@ -1,18 +1,23 @@
 """Tables in cells on real Iceberg: rows stay as they are, runs are bounded, and cells outlive snapshots."""
 
 import asyncio
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from actor.cells.columns import CellColumn
 from actor.formats.iceberg import cell_table
+from actor.ports import TableJob
 from shared.errors import Corrupt, RefusedFiles, Unsupported
+from shared.formats.iceberg.cell_names import name_prefix
+from shared.jobs.payload import EXPIRE
 from shared.layout.cells.counts import CellFiles
 from shared.layout.cells.tags import CELL_TAG
 from shared.layout.clustered_files import ClusteredFiles
-from shared.policy.policy import ClusterMode
+from shared.policy.policy import ClusterMode, Policy
 from shared.refusals import RefusalReason
+from shared.table import CommitOrigin
 from tests.support.clustered_rows import NUMBERS, RANDOM, VALUES, keys_of
 from tests.support.iceberg_cells_table import POLICY, IcebergCellsTable
 from tests.support.iceberg_foreign import ForeignWriter, field
@@ -169,6 +174,35 @@ def test_keys_that_a_sample_leaves_out_have_no_run_again_and_again(ice: IcebergL
     assert table.run().commits == ()
 
 
+@pytest.mark.long("contracts")
+def test_rows_that_stay_when_others_are_over_stay_in_their_cells(ice: IcebergLab) -> None:
+    rule = {"lakewright.delete-rows-after": "90 days of ts, rows"}
+    table = IcebergCellsTable(ice, {"a": "BIGINT", "ts": "TIMESTAMP"}, ("a",), properties=rule)
+    table.insert(30_000, "CAST(rand(1) * 1000000 AS BIGINT) a; current_timestamp() - make_dt_interval(id % 100) ts", 2)
+    table.run(force=True)
+    cells = table.require_lawful()
+    job = TableJob(EXPIRE, ice.location(table.name), Policy(), CommitOrigin("job", 8))
+    assert ice.engine.run_table_job(job, Control()).figures["rows_removed"] > 2000
+    assert table.ours() == table.paths()
+    assert table.require_lawful() == cells > 2
+    assert table.run().commits == ()
+
+
+@pytest.mark.long("contracts")
+def test_a_file_that_is_live_twice_is_not_rewritten(ice: IcebergLab) -> None:
+    """A removal by path removes both, and the rows would be written once."""
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"))
+    table.insert(30_000, PAIRS.format(seed=1), files=2)
+    java = ice.java(table.name)
+    java.newAppend().appendFile(java.newScan().planFiles().iterator().next().file()).commit()
+    before, snapshot = table.digest(), java.currentSnapshot().snapshotId()
+    assert before[0] == 45_000
+    with pytest.raises(Corrupt, match="live twice"):
+        table.run(force=True)
+    java.refresh()
+    assert (table.digest(), java.currentSnapshot().snapshotId()) == (before, snapshot)
+
+
 @pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("contracts"))])
 def test_what_others_delete_or_roll_back_during_a_run_has_it_planned_again(ice: IcebergLab, version: int) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"), version=version)
@@ -202,6 +236,33 @@ def test_what_others_delete_or_roll_back_during_a_run_has_it_planned_again(ice: 
     assert expected[1] == table.digest()
 
 
+def test_a_run_of_which_others_change_one_group_is_planned_again_as_a_whole(ice: IcebergLab) -> None:
+    """What it reports as left follows from all of its groups."""
+    table, control = IcebergCellsTable(ice, {**SMALL, "p": "INT"}, ("a", "b"), parted="p"), Control()
+    table.insert(600, f"{PAIRS.format(seed=1)}; CAST(id % 2 AS INT) p", files=3)
+    expected = list[object]()
+
+    def others(change: int) -> None:
+        if change == 2:  # The files are written.
+            ice.sql(f"DELETE FROM {table.name} WHERE p = 0 AND a % 2 = 0")
+            expected.append(table.digest())
+
+    control.before_change = others
+    done = table.run(control=control)
+    assert (len(done.commits), expected) == (1, [table.digest()])
+    assert done.figures["files_written"] == len(table.ours()) == 2
+
+
+def test_an_output_without_bounds_is_refused_and_never_committed(ice: IcebergLab) -> None:
+    table = IcebergCellsTable(ice, {"t": "STRING"}, ("t",))
+    table.insert(300, "repeat(decode(X'F48FBFBF', 'UTF-8'), 20) t", files=4)
+    before = table.paths()
+    with pytest.raises(RefusedFiles, match="no bounds of 't'") as refused:
+        table.run()
+    assert refused.value.reason is RefusalReason.BOUNDS
+    assert (table.paths(), table.unknown_files()) == (before, set())
+
+
 def test_an_output_outside_of_its_cell_is_never_committed(ice: IcebergLab, monkeypatch: pytest.MonkeyPatch) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"))
     table.insert(30_000, PAIRS.format(seed=1), files=3)
@@ -213,17 +274,31 @@ def test_an_output_outside_of_its_cell_is_never_committed(ice: IcebergLab, monke
             table.run()
     assert (table.paths(), ice.files_on_disk(table.name)) == (before, files)
     with monkeypatch.context() as patch:
-        patch.setattr(cell_table, "name_prefix", lambda _: "cell.x.")
+        other = name_prefix('[[["1","n"],null,1],[["2","n"],null,null]]')
+        patch.setattr(cell_table, "name_prefix", lambda tag: name_prefix(tag) if tag == "[]" else other)
         with pytest.raises(Corrupt, match="is not of the cell"):
             table.run()
-        patch.setattr(cell_table, "name_prefix", lambda _: "")
-        with pytest.raises(Unsupported, match="does not keep the names"):
+        patch.setattr(cell_table, "name_prefix", lambda tag: name_prefix(tag) if tag == "[]" else "")
+        with pytest.raises(RefusedFiles, match="does not keep the names"):
             table.run()
     assert (table.paths(), ice.files_on_disk(table.name)) == (before, files)
 
 
+class FlatNames:
+    """Our class of cells on a table whose location provider chooses names of its own."""
+
+    def __init__(self, cells: Any) -> None:
+        self._cells = cells
+
+    def location(self, table: Any, name: str) -> str:
+        return str(self._cells.location(table, name)).replace("cell.", "")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cells, name)
+
+
 def test_columns_without_bounds_and_tables_that_ask_for_no_cells_are_refused_before_anything_is_written(
-    ice: IcebergLab,
+    ice: IcebergLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = IcebergCellsTable(ice, NUMBERS, ("a", "t"))
     assert table.run(force=True).commits == (), "it is empty"
@@ -237,6 +312,15 @@ def test_columns_without_bounds_and_tables_that_ask_for_no_cells_are_refused_bef
     for changed in ({"cluster_by": None}, {"cluster": ClusterMode.ON}, {"cluster_by": "a, gone"}):
         with pytest.raises(Unsupported, match="cluster-by"):
             table.run(**changed)
+    ice.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('write.metadata.metrics.column.t' = 'full')")
+    monkeypatch.setattr(ice.engine._scala, "iceberg_cells", FlatNames(ice.engine._scala.iceberg_cells))
+    with pytest.raises(RefusedFiles, match="does not keep the names") as refused:
+        table.run(force=True)
+    assert refused.value.reason is RefusalReason.UNSUPPORTED
+    ice.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('write.format.default' = 'avro')")
+    with pytest.raises(RefusedFiles, match=r"set write\.format\.default to parquet") as refused:
+        table.run(force=True)
+    assert refused.value.reason is RefusalReason.BOUNDS
     assert ice.files_on_disk(table.name) == files
 
 
@@ -277,7 +361,7 @@ def test_cells_belong_to_fields_whatever_their_names_and_types_become(ice: Icebe
     cells = table.require_lawful()
     assert cells > 2
     ice.sql(f"ALTER TABLE {table.name} RENAME COLUMN a TO renamed")
-    with pytest.raises(Unsupported, match="'a'"):
+    with pytest.raises(RefusedFiles, match="'a'"):
         table.run()
     table.cluster_by("renamed", "b")
     assert (table.require_lawful(), table.run().commits) == (cells, ())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from actor.cells.columns import FLOATS, CellColumn
 from actor.formats.iceberg.table_columns import TableColumns
-from shared.errors import RefusedFiles, Unsupported
+from shared.errors import RefusedFiles
 from shared.formats.iceberg.cell_names import MAX_CELL_BYTES, longest_cell, path_of
 from shared.layout.cells.boxes import EVERYTHING, NAN, NULL, Box, Span
 from shared.layout.cells.tags import ColumnPath
@@ -32,14 +32,15 @@ def cell_columns(
 ) -> tuple[CellColumn, ...]:
     """Return the columns that `cluster-by` names.
 
-    modes_of: how much of the values of columns, by their ids, writers keep as bounds. Raises Unsupported for a column
-    that is not there, or cells that no name has room for, and RefusedFiles for a column without bounds.
+    modes_of: how much of the values of columns, by their ids, writers keep as bounds. Raises RefusedFiles for a column
+    that is not there or has no bounds, and for cells that no name has room for.
     """
     names = [column.name for column in parse_sort_columns(named)]
     found = named_columns(table, named)
     if missing := [name for name in names if name not in found]:
-        raise Unsupported(
+        raise RefusedFiles(
             f"{location} has no column {missing[0]!r}, which lakewright.cluster-by names: name columns that it has",
+            reason=RefusalReason.UNSUPPORTED,
             field="cluster-by",
         )
     modes = modes_of([field_id for field_id, _ in found.values()])
@@ -50,9 +51,10 @@ def cell_columns(
             raise _unbounded(name, location)
         columns.append(CellColumn(path_of(field_id, kind, text_bytes), path, kind, text_bytes))
     if longest_cell([column.path for column in columns]) > MAX_CELL_BYTES:
-        raise Unsupported(
+        raise RefusedFiles(
             f"{location}: cells of the columns {named} do not fit into the names of files; let lakewright.cluster-by "
-            "name fewer of them, such as three texts or four numbers",
+            "name fewer of them, such as three texts, four whole numbers, or three decimals",
+            reason=RefusalReason.UNSUPPORTED,
             field="cluster-by",
         )
     return tuple(columns)

@@ -4,7 +4,8 @@ The cell of an output is in its name. Before the commit, each output has to lie 
 metrics.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from actor.cells.columns import CellColumn, point_of, texts_of
@@ -25,19 +26,24 @@ from actor.rewrite.commit import Committer
 from actor.rewrite.job_permission import JobPermission
 from actor.rewrite.model import Attempt
 from actor.rewrite.run import FILES_WRITTEN
-from shared.errors import Conflict, Corrupt, Unsupported
+from shared.errors import Conflict, Corrupt, RefusedFiles, Unsupported
 from shared.formats.iceberg.cell_names import name_prefix, tag_of, written_name
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.positions import newest_position
 from shared.layout.cells.boxes import Box, Point
 from shared.layout.cells.routes import Route, outputs_of
 from shared.layout.cells.runs import CellRun
-from shared.layout.cells.tags import CELL_TAG
+from shared.layout.cells.tags import CELL_TAG, encode_cell
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.paths.boundary import Boundary
 from shared.policy.policy import ClusterMode
+from shared.refusals import RefusalReason
 from shared.table import Snapshot
+
+_FORMAT = "write.format.default"
+_WAITS, _WRITTEN = encode_cell(None, ()), "00000-0-name.parquet"
+"""A tag, and a name as a writer chooses it: both have to be found again in the path of a file."""
 
 
 class CellTarget(IcebergTarget):
@@ -85,14 +91,25 @@ class IcebergCells:
 
     def columns(self) -> tuple[CellColumn, ...]:
         """Return the clustering columns; raises Unsupported and RefusedFiles where they cannot be."""
-        policy = self.job.policy
+        policy, location = self.job.policy, self.job.location
         if policy.cluster_by is None or policy.cluster is not ClusterMode.CELLS:
             raise Unsupported(
-                f"{self.job.location} is not kept in cells: set lakewright.cluster to cells, and "
-                "lakewright.cluster-by to the columns",
+                f"{location} is not kept in cells: set lakewright.cluster to cells, and lakewright.cluster-by to the "
+                "columns",
                 field="cluster-by",
             )
-        return cell_columns(self._table_columns, policy.cluster_by, self.manifests.modes, self.job.location)
+        if self.head.metadata.configuration.get(_FORMAT, "").lower() == "avro":
+            raise RefusedFiles(
+                f"{location} is not kept in cells: its files would be of Avro, whose bounds Iceberg does not keep, so "
+                f"none would ever have its place; set {_FORMAT} to parquet or orc",
+                reason=RefusalReason.BOUNDS,
+                field=_FORMAT,
+            )
+        found = cell_columns(self._table_columns, policy.cluster_by, self.manifests.modes, location)
+        path = self.manifests.location(f"{name_prefix(_WAITS)}{_WRITTEN}")
+        if (tag_of(path), written_name(path)) != (_WAITS, _WRITTEN):
+            raise self._unnamed(path)
+        return found
 
     @property
     def _table_columns(self) -> TableColumns:
@@ -139,12 +156,15 @@ class IcebergCells:
         boxes: dict[LiveInput, Box] = {}
 
         def points(files: Sequence[LiveInput], every: int) -> list[Point]:
-            return [point_of(plan.columns, row) for row in writer.sample(_group(files), texts_of(plan.columns), every)]
+            with _named(files):
+                rows = writer.sample(_group(files), texts_of(plan.columns), every)
+            return [point_of(plan.columns, row) for row in rows]
 
         for files, route, first in outputs.routes(points):
-            group = writer.write_divided(_group(files), self._division(outputs, route, first))
-            written.append(group)
-            boxes |= self._placed(group, plan.columns, outputs, first)
+            with _named(files):
+                group = writer.write_divided(_group(files), self._division(outputs, route, first))
+                written.append(group)
+                boxes |= self._placed(group, plan.columns, outputs, first)
         return boxes
 
     def _division(self, outputs: CellOutputs[LiveInput], route: Route, first: int) -> Division:
@@ -172,12 +192,26 @@ class IcebergCells:
         """Return the number of the part in Spark that wrote a file, with which its own name begins."""
         number = written_name(path).partition("-")[0]
         if not number.isdigit():
-            raise Unsupported(
-                f"{self.job.location} is not kept in cells: its location provider does not keep the names of files, as "
-                f"for {path}, and a cell is in the name",
-                field="write.location-provider.impl",
-            )
+            raise self._unnamed(path)
         return int(number)
+
+    def _unnamed(self, path: str) -> RefusedFiles:
+        return RefusedFiles(
+            f"{self.job.location} is not kept in cells: its location provider does not keep the names of files, as for "
+            f"{path}, and a cell is in the name; unset write.location-provider.impl",
+            reason=RefusalReason.UNSUPPORTED,
+            field="write.location-provider.impl",
+        )
+
+
+@contextmanager
+def _named(files: Sequence[LiveInput]) -> Iterator[None]:
+    """Have a refusal that names no files name these, so that the others of the run can go on without them."""
+    try:
+        yield
+    except RefusedFiles as refused:
+        refused.files = refused.files or tuple(one.path for one in files)
+        raise
 
 
 def _ids(columns: Sequence[CellColumn]) -> list[int]:

@@ -25,6 +25,11 @@ class JavaCells:
         found: list[str] = json.loads(self._scala.iceberg_cells.modes(self._table.raw, json.dumps(columns)))
         return found
 
+    def location(self, name: str) -> str:
+        """Return where the table would have a file of this name."""
+        found: str = self._scala.iceberg_cells.location(self._table.raw, name)
+        return found
+
     def live(self, head: TableHead, snapshot: int, columns: Sequence[int]) -> dict[LiveInput, Bounds]:
         """Return the live files of a snapshot with their bounds; raises Corrupt for a path that is live twice."""
         cells, raw, ids = self._scala.iceberg_cells, self._table.raw, json.dumps(columns)

@@ -37,6 +37,11 @@ public final class IcebergCells {
     return Json.text(modes);
   }
 
+  /** Returns where the table's location provider would put a file of this name; nothing is written. */
+  public static String location(Table table, String name) {
+    return table.locationProvider().newDataLocation(name);
+  }
+
   /** Returns the tasks of all files of a snapshot with the metrics of columns, as far as its schema has these. */
   public static List<FileScanTask> planned(Table table, long snapshot, String columns) throws IOException {
     TableScan scan = table.newScan().useSnapshot(snapshot).ignoreResiduals();
