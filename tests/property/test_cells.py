@@ -98,7 +98,7 @@ def rest(cells: Cells) -> int:
 def test_whatever_is_written_and_deleted_runs_are_bounded_keep_all_rows_and_come_to_rest(
     seed: int, shape: str, columns: int, run_rows: int, every: int, counted: float
 ) -> None:
-    """Also where runs know one row of some, and nobody counts which rows are deleted."""
+    """Also where runs know one row of some, and no metadata count which rows are deleted."""
     dice = random.Random(seed)
     cells = new_table(points_of(shape, dice, 1500, columns), run_rows)
     cells.every = every
@@ -151,7 +151,7 @@ def test_a_split_adds_a_cut_or_is_not_due_again(heavy: int, others: list[Point],
     rest(cells)
 
 
-def test_rows_that_nobody_counts_as_deleted_make_no_cells() -> None:
+def test_rows_that_no_metadata_count_as_deleted_make_no_cells() -> None:
     """Upserts by value of 60 keys, 20 at once: each older row is deleted, and the log does not say so."""
     dice = random.Random(3)
     points = [(dice.randrange(60),) for _ in range(8000)]
