@@ -1,6 +1,7 @@
 """Tables in cells on real Iceberg: rows stay as they are, runs are bounded, and cells outlive snapshots."""
 
 import asyncio
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from actor.formats.iceberg import cell_table
 from actor.ports import TableJob
 from shared.errors import Corrupt, RefusedFiles, Unsupported
 from shared.formats.iceberg.cell_names import name_prefix
+from shared.jobs.options import ExpiryOptions
 from shared.jobs.payload import EXPIRE
 from shared.layout.cells.counts import CellFiles
 from shared.layout.cells.tags import CELL_TAG
@@ -176,12 +178,14 @@ def test_keys_that_a_sample_leaves_out_have_no_run_again_and_again(ice: IcebergL
 
 @pytest.mark.long("contracts")
 def test_rows_that_stay_when_others_are_over_stay_in_their_cells(ice: IcebergLab) -> None:
-    rule = {"lakewright.delete-rows-after": "90 days of ts, rows"}
-    table = IcebergCellsTable(ice, {"a": "BIGINT", "ts": "TIMESTAMP"}, ("a",), properties=rule)
+    rule = "90 days of ts, rows"
+    properties = {"lakewright.delete-rows-after": rule}
+    table = IcebergCellsTable(ice, {"a": "BIGINT", "ts": "TIMESTAMP"}, ("a",), properties=properties)
     table.insert(30_000, "CAST(rand(1) * 1000000 AS BIGINT) a; current_timestamp() - make_dt_interval(id % 100) ts", 2)
     table.run(force=True)
     cells = table.require_lawful()
-    job = TableJob(EXPIRE, ice.location(table.name), Policy(), CommitOrigin("job", 8))
+    policy, options = Policy(delete_rows_after=rule), ExpiryOptions(int(time.time() * 1000)).encode()
+    job = TableJob(EXPIRE, ice.location(table.name), policy, CommitOrigin("job", 8), options=options)
     assert ice.engine.run_table_job(job, Control()).figures["rows_removed"] > 2000
     assert table.ours() == table.paths()
     assert table.require_lawful() == cells > 2

@@ -11,7 +11,7 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverag
 ONLY_REPORTS = "actor/presence.py"
 JVM = (
     *("pyspark", "py4j", "actor.jvm", "actor.formats.iceberg.iceberg_scala"),
-    *("actor.formats.delta.delta_scala", "actor.formats.delta.job_table"),
+    *("actor.formats.iceberg.java_cells", "actor.formats.delta.delta_scala", "actor.formats.delta.job_table"),
 )
 
 READ_ELSEWHERE = {f"actor/proofread/{name}.py" for name in ("arrow_files", "process", "second_reader")}
