@@ -210,9 +210,7 @@ class IcebergEngine(JvmEngine):
     def _cluster(
         self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
     ) -> TableJobOutcome:
-        def check_place(head: TableHead) -> None:
-            check(head)
-            self._check_plain(head, job.location)
+        check_place = self._checked_place(check, job.location)
 
         def open_for(head: TableHead) -> tuple[StagedWriter, CellTarget]:
             rule = CopyRule(False, 0, self._settings.copy_limits)  # noqa: FBT003 - rows are divided
@@ -226,15 +224,19 @@ class IcebergEngine(JvmEngine):
         cells = IcebergCells(opened.table, manifests, *given, check_place, open_for, reserved)
         return CellJob(cells, job, control).run()
 
-    def _merge_deletes(
-        self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
-    ) -> TableJobOutcome:
-        table = opened.table
+    def _checked_place(self, check: Callable[[TableHead], None], location: str) -> Callable[[TableHead], None]:
+        """Return a check that raises for odd files of the table, too."""
 
         def check_place(head: TableHead) -> None:
             check(head)
-            self._check_plain(head, job.location)
+            self._check_plain(head, location)
 
+        return check_place
+
+    def _merge_deletes(
+        self, opened: _OpenedTable, job: TableJob, control: TableJobControl, check: Callable[[TableHead], None]
+    ) -> TableJobOutcome:
+        table, check_place = opened.table, self._checked_place(check, job.location)
         prove = partial(self.proofreader.check_deletes, mode=proofread_of(job.policy), tag=job.origin.job)
         deletes = JavaDeletes(self._scala, table)
         source = IcebergTasks(self._scala, opened.session, table)

@@ -84,7 +84,7 @@ class JavaDeletes:
         numbers = json.dumps([[one.number for one in some] for some in listed])
         rows = self._scala.resolve("io.lakewright.iceberg.IcebergRows")(self._table.raw, MOST_ROWS)
         written = rows.merged(self._table.files(inputs), listed[0][0].objects, numbers, has_vectors)
-        return [None if one is None else _merged(one) for one in written]
+        return [None if one is None else _merged(one) for one in self._scala.items(written)]
 
     def converted(self, inputs: Sequence[LiveInput], deletes: Sequence[AppliedDelete]) -> list[NewDeletes | None]:
         """Write the rows that delete files of one look and place hide in each data file; None: they hide none there."""
@@ -93,7 +93,7 @@ class JavaDeletes:
         numbers = json.dumps([one.number for one in listed])
         rows = self._scala.resolve("io.lakewright.iceberg.IcebergRows")(self._table.raw, MOST_ROWS)
         written = rows.converted(self._table.tasks(inputs), listed[0].objects, numbers, has_vectors, MOST_TEXT)
-        return [None if one is None else _merged(one) for one in written]
+        return [None if one is None else _merged(one) for one in self._scala.items(written)]
 
 
 def _uncovered(listed: Any, group: InputGroup) -> str | None:

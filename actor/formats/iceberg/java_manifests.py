@@ -29,7 +29,7 @@ class JavaManifests:
         raw = self._table.raw
         target = target_bytes(str(raw.properties().getOrDefault(TARGET_PROPERTY, "")))
         sizes: dict[int, dict[str, list[int]]] = {}
-        for one in raw.currentSnapshot().allManifests(raw.io()):
+        for one in self._scala.items(raw.currentSnapshot().allManifests(raw.io())):
             of_spec = sizes.setdefault(int(one.partitionSpecId()), {})
             of_spec.setdefault(str(one.content()), []).append(int(one.length()))
         return {spec: count_groups(groups.values(), target) for spec, groups in sizes.items()}

@@ -41,8 +41,7 @@ def keep_statistics(scala: IcebergScala, table: JavaTable) -> None:
     They are only logged if that fails: the snapshot is there, and planners do without.
     """
     try:
-        listed = table.raw.statisticsFiles()
-        files = {int(one.snapshotId()): one for one in map(listed.get, range(listed.size()))}
+        files = {int(one.snapshotId()): one for one in scala.items(table.raw.statisticsFiles())}
         head = table.head()
         source = source_of_statistics(head, files)
         if source is None or source == head.current:

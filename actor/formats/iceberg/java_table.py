@@ -196,7 +196,7 @@ class JavaTable:
     def outputs(self, name: str) -> list[Any]:
         """Return the files that were written under a name, as Iceberg's objects, whose counts are of all rows."""
         written = self._coordinator().fetchNewFiles(self._table, name)
-        return list(self._scala.output_counts.completed(self._table, written))
+        return self._scala.items(self._scala.output_counts.completed(self._table, written))
 
     def null_counts(self, outputs: Iterable[Any]) -> list[dict[int, int]]:
         """Return how many nulls outputs, as Iceberg's objects, claim to have, by the ids of columns."""

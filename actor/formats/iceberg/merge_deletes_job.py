@@ -280,13 +280,8 @@ class MergeDeletesJob:
             for one, those in zip(written, named, strict=True)
             if one is not None
         ]
-        try:
-            self._require_within(head, [one.path for one in new])
-            proof = self.prove(proof_request.merged(head.location, [*zip(group.inputs, named, written, strict=True)]))
-        except BaseException:
-            self.table.delete([one.path for one in new])
-            raise
-        return StagedGroup(group, (), 0, proof=proof, deletes=tuple(new))
+        files = [*zip(group.inputs, named, written, strict=True)]
+        return self._proved(group, new, head, lambda: self.prove(proof_request.merged(head.location, files)))
 
     def _converted(self, conversion: Conversion, found: LiveValues, group: InputGroup, head: TableHead) -> StagedGroup:
         """Write positions for the deletes by value of a group; a vector replaces the old one of its data file, too."""
@@ -296,13 +291,20 @@ class MergeDeletesJob:
         values = [one for one in applied.values() if not one.is_positional]
         written = conversion.deletes.converted(group.inputs, values)
         new = [one for one in written if one is not None]
+        replaced = with_vectors(group, written)
+        return self._proved(replaced, new, head, partial(conversion.check, group, written, head))
+
+    def _proved(
+        self, group: InputGroup, new: Sequence[NewDeletes], head: TableHead, prove: Callable[[], Proof]
+    ) -> StagedGroup:
+        """Return a group with what was written for it; deletes this unless it is proved to hide the same rows."""
         try:
             self._require_within(head, [one.path for one in new])
-            proof = conversion.check(group, written, head)
+            proof = prove()
         except BaseException:
             self.table.delete([one.path for one in new])
             raise
-        return StagedGroup(with_vectors(group, written), (), 0, proof=proof, deletes=tuple(new))
+        return StagedGroup(group, (), 0, proof=proof, deletes=tuple(new))
 
 
 def _first_of(groups: Sequence[InputGroup]) -> Iterator[InputGroup]:
