@@ -36,6 +36,8 @@ from tests.support.time_limits import scaled
 pytestmark = pytest.mark.redis
 
 TABLES = 1_000
+LIMIT_S = 300
+"""For what is read or walked of all tables at once; some 12 s where nothing else runs."""
 SLOTS = 4
 JOB_MS, BYTES_PER_MS = 1_500, 30_000
 """A run of one slot: its commit, and the encoding of rows."""
@@ -111,8 +113,8 @@ def claimed(decider: LiveDecider, slots: int) -> tuple[Claim, ...]:
 def test_a_thousand_tables_wait_until_they_are_resumed_and_their_end_is_foreseen(
     decider: LiveDecider, lake: Lake
 ) -> None:
-    (found,) = decider.run(decider.services.requests.discovery.run_once())
-    decider.drain()
+    (found,) = decider.run(decider.services.requests.discovery.run_once(), LIMIT_S)
+    decider.drain(LIMIT_S)
     assert found.new_tables == TABLES
     queue, now_ms = decider.services.queue, decider.services.operations.now_ms()
     decider.run(queue.executor.redis.delete(keys.history_lease("default"), keys.history("default", MINUTE_MS)))

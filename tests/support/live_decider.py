@@ -106,18 +106,23 @@ class LiveDecider:
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the decider's loop."""
+    def run(self, work: Coroutine[Any, Any, T], limit_s: float = 30) -> T:
+        """Run a coroutine on the decider's loop; one that takes longer than the limit ends, and its calls."""
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(scaled(30))
+        begun = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return begun.result(scaled(limit_s))
+        except TimeoutError:
+            begun.cancel()
+            raise
 
     def task(self, name: str) -> Any:
         """Return a background task by name."""
         return self.services.background[name]
 
-    def drain(self) -> None:
+    def drain(self, limit_s: float = 30) -> None:
         """Return once every table that was requested has been read."""
-        self.run(asyncio.wait_for(self.services.requests.refresh_queue.drained(), scaled(30)))
+        self.run(self.services.requests.refresh_queue.drained(), limit_s)
 
     def answered(self) -> None:
         """Return once no request runs: its span ends, and it is counted, after its client has the answer."""

@@ -1,6 +1,7 @@
 """A mark is read back as it was written, and what others write is never taken for one."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -9,7 +10,7 @@ from shared.index.stats import index_stats
 from shared.layout import commit_metadata
 from shared.layout.commit_metadata import FORM, CommitMetadata
 from shared.policy.levels import build_size_levels
-from shared.table import CommitOrigin
+from shared.table import CellReport, CommitOrigin
 
 
 def test_a_mark_is_small() -> None:
@@ -60,6 +61,12 @@ def test_the_index_data_of_the_inputs_is_read_back() -> None:
         CommitOrigin("j", 1), index_selection="sampling", index_input=index_stats([[("", 5), ("A", 1)], []])
     )
     assert commit_metadata.decode(mark.encode()) == mark
+
+
+def test_a_report_on_cells_has_all_of_its_counts_or_is_none() -> None:
+    mark = CommitMetadata(CommitOrigin("j", 1), left_bytes=5, settled_files=2, settled_bytes=-1)
+    assert mark.cell_report == CellReport(5, 2, 0)
+    assert replace(mark, settled_files=None).cell_report is None
 
 
 def test_each_rewrite_of_a_claim_has_a_name_of_its_own() -> None:

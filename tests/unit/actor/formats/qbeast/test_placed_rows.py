@@ -128,6 +128,8 @@ def test_a_column_a_zone_or_a_java_that_does_not_fit_the_rules_is_refused() -> N
     with pytest.raises(RefusedFiles, match="no column 'user'"):
         placed_by(wanted, ("price",)).proved(TreeRows({}), inputs)
     known = Coordinate("linear", "user", "DateDataType", 0.0, 1.0, zone="UTC")
+    with pytest.raises(RefusedFiles, match="the blocks that tags of files say"):
+        placed_by(replace(wanted, coordinates=(known,))).proved(TreeRows({}), inputs)
     day = Coordinate("linear", "price", "DateDataType", 0.0, 1.0, zone="Europe/Nowhere")
     with pytest.raises(RefusedFiles, match="no time zone"):
         placed_by(replace(wanted, coordinates=(known, day))).proved(TreeRows({}), inputs)
