@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from actor.engines import RUNNABLE_KINDS
@@ -28,6 +28,7 @@ from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import TimerChange, job_id
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey
 from tests.support.decisions import context_of, contradictions, recompute
+from tests.support.examples import examples
 from tests.support.toy_action import TOY, WITH_TOY
 
 COLUMNS = (PartitionColumn("dt", "dt", "string"),)
@@ -35,6 +36,8 @@ PARTITION, OTHER = PartitionKey('{"dt":"a"}'), PartitionKey('{"dt":"b"}')
 POLICY = Policy(target_bytes=8 * MIB)
 
 each_action = pytest.mark.parametrize("action", list(WITH_TOY), ids=lambda action: action.kind)
+few = settings(max_examples=examples(0.3))
+"""Examples of each action: together they are many, as all actions take the same way."""
 
 SIZES = st.lists(st.sampled_from([1_000, 100_000, MIB, 3 * MIB, 7 * MIB, 9 * MIB]), max_size=30)
 POLICIES = st.builds(
@@ -80,6 +83,7 @@ def test_every_reason_has_a_sentence_and_shares_no_code_with_the_pipeline(action
 
 
 @each_action
+@few
 @given(sizes=SIZES, policy=POLICIES, trigger=TRIGGERS)
 def test_the_same_numbers_give_the_same_proposal_with_a_reason_of_its_own(
     action: Action, sizes: list[int], policy: Policy, trigger: Trigger
@@ -100,6 +104,7 @@ def test_the_same_numbers_give_the_same_proposal_with_a_reason_of_its_own(
 
 
 @each_action
+@few
 @given(sizes=SIZES, policy=POLICIES, kind=st.sampled_from(RewriteKind))
 def test_a_plan_has_groups_exactly_where_the_evaluation_of_its_files_proposes_a_job(
     action: Action, sizes: list[int], policy: Policy, kind: RewriteKind
@@ -123,6 +128,7 @@ def test_a_plan_has_groups_exactly_where_the_evaluation_of_its_files_proposes_a_
 
 
 @each_action
+@few
 @given(sizes=SIZES, policy=POLICIES, trigger=TRIGGERS, calibration=CALIBRATIONS, busy=BUSY)
 def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_the_same(
     action: Action, sizes: list[int], policy: Policy, trigger: Trigger, calibration: Calibration, busy: Fraction
@@ -150,6 +156,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_t
 
 
 @each_action
+@few
 @given(sizes=SIZES, policy=POLICIES, trigger=TRIGGERS)
 def test_no_action_touches_what_is_refused_switched_off_or_filtered(
     action: Action, sizes: list[int], policy: Policy, trigger: Trigger
@@ -168,6 +175,7 @@ def test_no_action_touches_what_is_refused_switched_off_or_filtered(
 
 
 @each_action
+@few
 @given(sizes=SIZES, policy=POLICIES, is_own=st.booleans())
 def test_commits_that_change_no_data_never_lead_to_a_job(
     action: Action, sizes: list[int], policy: Policy, is_own: bool
@@ -179,6 +187,7 @@ def test_commits_that_change_no_data_never_lead_to_a_job(
 
 
 @each_action
+@few
 @given(sizes=SIZES, policy=POLICIES, at_ms=st.integers(0, 10**12))
 def test_a_timer_names_its_action_and_its_partition_and_is_set_for_nothing_that_is_excluded(
     action: Action, sizes: list[int], policy: Policy, at_ms: int

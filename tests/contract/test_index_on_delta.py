@@ -44,8 +44,8 @@ def rewrite_all(table: IndexTable, zone: str) -> int:
         index = QbeastIndex.of_snapshot(opened.snapshot())
         revisions = sorted({file.revision for file in index.files})
         for number in revisions:
-            snapshot = opened.snapshot()
-            wanted = IndexRewrite.of(snapshot, QbeastIndex.of_snapshot(snapshot).of_revision(number), zone)
+            index = QbeastIndex.of_snapshot(opened.snapshot())
+            wanted = IndexRewrite.of(index, index.of_revision(number), zone)
             opened.rewrite(wanted, CommitMetadata(origin, round=number, mode=INDEX))
     return len(revisions)
 

@@ -190,11 +190,13 @@ def logged_file(lab: DeltaLab) -> tuple[TableLog, LoggedFile, Path]:
 def test_columns_and_bounds_are_those_that_pyarrow_reads(lab: DeltaLab, *, is_read: bool) -> None:
     """Footers that our class does not read, as encrypted ones, are read by parquet-java."""
     log, file, written = logged_file(lab)
-    unread = SimpleNamespace(describe=lambda _: DescribedFiles((FooterSummary(obstacle="encryption"),), {}))
+    odd = DescribedFiles((FooterSummary(obstacle="encryption"),), {})
+    unread = SimpleNamespace(describe=lambda _: odd, read_each=lambda _: None)
     footers = Footers(
         lab.engine._scala, log, FooterReader(lab.engine._scala, log) if is_read else cast("FooterReader", unread)
     )
     storage = footers.storage([file])
+    footers.read_each([file])
     (columns,) = storage.schemas
     read, expected = pq.read_metadata(written), bounds_by_pyarrow(written)
     stored = [read.schema.column(leaf) for leaf in range(read.num_columns)]

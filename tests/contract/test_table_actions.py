@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from decider.decide import ledger
@@ -30,10 +30,13 @@ from shared.policy.policy import ClusterMode, DmlPolicy, Policy, Priority, RowGr
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import Band
 from tests.support.decisions import context_of, contradictions
+from tests.support.examples import examples
 from tests.support.toy_action import WITH_TOY
 from tests.support.toy_table_action import WITH_TOY_TABLE
 
 each_action = pytest.mark.parametrize("action", list(WITH_TOY_TABLE.table_actions), ids=lambda action: action.kind)
+few = settings(max_examples=examples(0.3))
+"""Examples of each action: together they are many, as all actions take the same way."""
 
 DAY_MS = 86_400_000
 NOW_MS = 40 * DAY_MS
@@ -81,6 +84,7 @@ def test_the_kind_can_stand_in_keys_and_every_reason_has_a_sentence(action: Tabl
 
 
 @each_action
+@few
 @given(signals=SIGNALS, policy=POLICIES, at_ms=st.integers(0, 2 * NOW_MS))
 def test_the_same_signals_give_the_same_proposal_with_a_reason_of_its_own(
     action: TableAction, signals: TableSignals, policy: Policy, at_ms: int
@@ -96,6 +100,7 @@ def test_the_same_signals_give_the_same_proposal_with_a_reason_of_its_own(
 
 
 @each_action
+@few
 @given(signals=SIGNALS, policy=POLICIES, trigger=TRIGGERS, busy_ratio=st.sampled_from([Fraction(0), Fraction(1, 2)]))
 def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_on_the_table(
     action: TableAction, signals: TableSignals, policy: Policy, trigger: Trigger, busy_ratio: Fraction
@@ -125,6 +130,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_on_the_tabl
 
 
 @each_action
+@few
 @given(signals=SIGNALS, trigger=TRIGGERS)
 def test_no_action_touches_a_refused_table_and_none_that_is_off_unless_a_person_forces_it(
     action: TableAction, signals: TableSignals, trigger: Trigger
@@ -142,6 +148,7 @@ def test_no_action_touches_a_refused_table_and_none_that_is_off_unless_a_person_
 
 
 @each_action
+@few
 @given(signals=SIGNALS, policy=POLICIES, trigger=TRIGGERS)
 def test_no_action_runs_on_a_format_whose_engine_does_not_run_it_even_if_a_person_forces_it(
     action: TableAction, signals: TableSignals, policy: Policy, trigger: Trigger
@@ -160,6 +167,7 @@ def test_no_action_runs_on_a_format_whose_engine_does_not_run_it_even_if_a_perso
 
 
 @each_action
+@few
 @given(signals=SIGNALS, policy=POLICIES, trigger=TRIGGERS)
 def test_a_kind_that_actors_refused_gets_no_job_by_a_timer_until_its_hold_is_over(
     action: TableAction, signals: TableSignals, policy: Policy, trigger: Trigger
@@ -180,6 +188,7 @@ def test_a_kind_that_actors_refused_gets_no_job_by_a_timer_until_its_hold_is_ove
 
 
 @each_action
+@few
 @given(signals=SIGNALS, policy=POLICIES, at_ms=st.integers(0, NOW_MS))
 def test_a_timer_names_its_action_alone_and_is_set_for_nothing_that_is_excluded(
     action: TableAction, signals: TableSignals, policy: Policy, at_ms: int

@@ -27,6 +27,8 @@ from tests.support.simulated_table import ROW_BYTES, Cells, SimulatedTable, over
 TARGET_ROWS = 64
 FEW = examples(0.2)
 """Examples of what takes a tenth of a second each."""
+RARE = examples(0.06)
+"""Examples of what takes seconds each."""
 FOREVER = 400
 """Runs after which a table that still is not at rest never will be."""
 
@@ -167,7 +169,7 @@ def test_rows_that_no_metadata_count_as_deleted_make_no_cells() -> None:
     assert cells.tree().parts == (), "they fit into one"
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=RARE)
 @given(
     seed=st.integers(0, 10**6), shape=SHAPES, columns=st.integers(1, 3), file_rows=st.sampled_from([20, 64, 100, 129])
 )
@@ -262,7 +264,7 @@ def test_wrong_tags_make_a_tree_all_the_same(tags: list[list[int]]) -> None:
     assert not any(overlap(one, other) for one in leaves for other in leaves if one is not other)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=RARE)
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from([*MAKERS]),

@@ -20,6 +20,7 @@ from shared.layout.planner import Plan, plan
 from shared.policy.levels import FULL, SMALL_LEVELS
 from shared.policy.policy import GIB, KIB, MIB, MaxMode, Policy
 from shared.table import Commit, DataFile, PartitionKey
+from tests.support.examples import examples
 from tests.support.policies import policies
 
 PARTITION = PartitionKey("{}")
@@ -211,7 +212,7 @@ def test_no_byte_is_rewritten_more_than_once_per_level_of_each_set_of_levels_tha
     assert min(seen[1], seen[2]) >= 50
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(0.04))
 @given(st.integers(300_000, 3_000_000), st.floats(0, 0.2), st.integers(0, 1_000))
 def test_a_table_whose_commits_change_size_tenfold_changes_its_levels_once_for_that(
     size_bytes: int, spread: float, seed: int

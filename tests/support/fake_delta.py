@@ -304,6 +304,9 @@ class FakeFooters:
             codecs.update(one.codec_bytes)
         return Storage(tuple(dict.fromkeys(schema for one in found for schema in one.schemas)), codecs)
 
+    def read_each(self, _files: Sequence[LoggedFile]) -> None:
+        pass
+
     def bounds(self, _file: LoggedFile, _wanted: Iterable[Column]) -> dict[Column, Bounds]:
         return {}
 

@@ -15,7 +15,6 @@ from shared.formats.qbeast.domains import count_domains, domains_of_index, lower
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import Iteration, Strategy
-from shared.formats.qbeast.revisions import decode_revisions
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.weights import weights_to_place_by
 from shared.partitions import WHOLE_TABLE
@@ -63,7 +62,7 @@ class QbeastTree:
         return TableMetadata("u", configuration=configuration(self.cube_size))
 
     def read(self) -> QbeastIndex:
-        return QbeastIndex(self.version, decode_revisions(self.metadata.configuration), self.files.values())
+        return QbeastIndex.of_snapshot(self.snapshot())
 
     def snapshot(self) -> Snapshot:
         return Snapshot(self.version, 0, self.metadata, TableProtocol(1, 2), tuple(self.files.values()))

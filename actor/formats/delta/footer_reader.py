@@ -57,14 +57,23 @@ class FooterReader:
             known = self._read.get(read_as)
         if known is not None:
             return known
-        threads = 1 if self._log.root.startswith(_LOCAL) else THREADS
-        found = self._scala.group.footers(self._log.hadoop_conf, *paths_and_sizes(self._log, files), threads)
+        found = self._scala.group.footers(*self._given(files))
         described = decode_described(json.loads(found.text()))
         with self._lock:
             self._read[read_as] = described
             if is_kept:
                 self._kept[read_as] = found
         return described
+
+    def read_each(self, files: Sequence[LoggedFile]) -> None:
+        """Read what `describe` says of each file alone, in one call."""
+        found = json.loads(self._scala.group.eachFooter(*self._given(files)))
+        with self._lock:
+            self._read |= {_paths([file]): decode_described(one) for file, one in zip(files, found, strict=True)}
+
+    def _given(self, files: Sequence[LoggedFile]) -> tuple[Any, str, str, int]:
+        threads = 1 if self._log.root.startswith(_LOCAL) else THREADS
+        return self._log.hadoop_conf, *paths_and_sizes(self._log, files), threads
 
 
 def paths_and_sizes(log: TableLog, files: Sequence[LoggedFile]) -> tuple[str, str]:

@@ -104,6 +104,10 @@ class Footers:
                 codec_bytes[codec] += logged.file.size_bytes
         return Storage(tuple(schemas), codec_bytes)
 
+    def read_each(self, files: Sequence[LoggedFile]) -> None:
+        """Read at once what `bounds` says of each of these files."""
+        self._reader.read_each(files)
+
     def bounds(self, file: LoggedFile, wanted: Iterable[Column]) -> dict[Column, Bounds]:
         """Return the exact bounds of columns of one file; a column whose footer leaves any out is left out."""
         columns, schema = self._described(file)

@@ -6,6 +6,7 @@ column by column (see `columns`).
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.columns import Column, difference, folded
@@ -91,13 +92,17 @@ class OutputFormat:
         """Return the outputs, which are stored like this, with the statistics that Spark's Delta left out or cut."""
         given = [json.loads(logged.json).get("stats") or "" for logged in inputs]
         columns = [column for schema in written.schemas for column in schema]  # One write, one schema.
-        return tuple(self._completed(given, output, columns) for output in outputs)
+        adds = [json.loads(output.json) for output in outputs]
+        wanted = [columns_to_complete(add.get("stats") or "", given, columns) for add in adds]
+        incomplete = [output for output, some in zip(outputs, wanted, strict=True) if some]
+        if incomplete:
+            self._footers.read_each(incomplete)
+        each = zip(outputs, adds, wanted, strict=True)
+        return tuple(self._completed(given, *one) if one[-1] else one[0] for one in each)
 
-    def _completed(self, given: Sequence[str], output: LoggedFile, columns: Sequence[Column]) -> LoggedFile:
-        add = json.loads(output.json)
-        wanted = columns_to_complete(add.get("stats") or "", given, columns)
-        if not wanted:
-            return output
+    def _completed(
+        self, given: Sequence[str], output: LoggedFile, add: Mapping[str, Any], wanted: Sequence[Column]
+    ) -> LoggedFile:
         final = {**add, "stats": completed(add.get("stats") or "", given, self._footers.bounds(output, wanted))}
         return LoggedFile(decode_add(final, self._metadata.partition_columns), encode(final))
 

@@ -47,6 +47,7 @@ class IndexJob:
     control: TableJobControl
     clock_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     _snapshot: Snapshot | None = None
+    _index: QbeastIndex = field(init=False)
     _rounds: int = 0
     _commits: list[int] = field(default_factory=list)
     _figures: dict[str, int] = field(default_factory=dict)
@@ -65,25 +66,25 @@ class IndexJob:
         # Before the options are read: they need a table that may be touched.
         snapshot = self._checked()
         if IndexJobOptions.decode(self.job.options).only_verifies:
-            return self._verified(snapshot)
+            return self._verified()
         result = run_iterations(self, self._options(snapshot), self._must_stop)
         return self._outcome(result, NOTHING_ELIGIBLE)
 
     def read(self) -> QbeastIndex:
         """Return the index at the newest version, which has been checked, without files that cannot be indexed."""
-        snapshot = self._checked()
-        return QbeastIndex.of_snapshot(replace(snapshot, files=self._new.without_refused(snapshot.files)))
+        self._checked()
+        return self._new.without_refused(self._index)
 
     def optimize(self, iteration: Iteration) -> None:
         """Rewrite the files of an iteration in one commit; before, in another, set the revision that they need."""
-        snapshot, files, zone = self._known, iteration.files, self.job.policy.index_zone
+        files, zone = iteration.files, self.job.policy.index_zone
         self._rounds += 1
         if iteration.strategy is Strategy.UNINDEXED:
-            files, properties = self._new.prepared(snapshot, files, self.clock_ms())
+            files, properties = self._new.prepared(self._index, files, self.clock_ms())
             if not files:
                 return
             if properties:
-                snapshot = self._with_properties(properties)
+                self._set(properties)
         by_path = sorted(files, key=lambda file: file.path)
         mark = CommitMetadata(
             self.job.origin,
@@ -94,18 +95,18 @@ class IndexJob:
             index_selection=iteration.strategy.value,
             index_input=index_stats([[(block.cube, block.rows) for block in file.blocks] for file in by_path]),
         )
-        wanted = IndexRewrite.of(snapshot, files, zone)
+        wanted = IndexRewrite.of(self._index, files, zone)
         self._begin("optimizing")
         version, figures = self.table.rewrite(wanted, mark)
         self._count(version, figures)
         self.control.reached("committed")
 
-    def _with_properties(self, properties: Mapping[str, str]) -> Snapshot:
-        """Set the properties of a revision, and return the version that has them; no file is changed by it."""
+    def _set(self, properties: Mapping[str, str]) -> None:
+        """Set the properties of a revision, and read the version that has them; no file is changed by it."""
         mark = CommitMetadata(self.job.origin, mode=SET_PROPERTIES, started_ms=self.clock_ms())
         self._begin("describing")
         self._commits.append(self.table.set_properties(properties, mark))
-        return self._checked()
+        self._checked()
 
     def _begin(self, phase: str) -> None:
         self.control.reached(phase)
@@ -119,7 +120,8 @@ class IndexJob:
         check_table(location, metadata, snapshot.protocol, self.job.kind)
         if LAST_REVISION not in metadata.configuration:
             raise Unsupported(f"{location} has no Qbeast index", field=LAST_REVISION)
-        found = refusal(snapshot, QbeastIndex.of_snapshot(snapshot))
+        self._index = QbeastIndex.of_snapshot(snapshot)
+        found = refusal(snapshot, self._index)
         if found is not None:
             raise Unsupported(f"{location}: {found.message}", field=found.subject)
         self.boundary.check_files(location, snapshot.files)
@@ -127,15 +129,15 @@ class IndexJob:
         self._not_wanted = reason_not_wanted(self.job, metadata)
         return snapshot
 
-    def _verified(self, snapshot: Snapshot) -> TableJobOutcome:
+    def _verified(self) -> TableJobOutcome:
         """Prove the rules of every revision, or of the one that is asked for, on all of its files."""
-        asked, index = IndexJobOptions.decode(self.job.options), QbeastIndex.of_snapshot(snapshot)
+        asked, index = IndexJobOptions.decode(self.job.options), self._index
         revisions = sorted({file.revision for file in index.files if file.kind is FileClass.INDEXED})
         for number in revisions if asked.revision is None else [asked.revision]:
             for files in batches(index.of_revision(number), asked.budget_bytes or DEFAULT_BUDGET_BYTES):
                 if self.control.should_stop():
                     return self._outcome(OptimizationResult((), IterationEnd.STOPPED), NOT_INDEXED_AT_ALL)
-                rows = self.table.verify(IndexRewrite.of(snapshot, files, self.job.policy.index_zone))
+                rows = self.table.verify(IndexRewrite.of(index, files, self.job.policy.index_zone))
                 blocks = sum(len(file.blocks) for file in files)
                 self._add({"files_verified": len(files), "blocks_verified": blocks, "rows_verified": rows})
         return self._outcome(OptimizationResult((), IterationEnd.DONE), NOT_INDEXED_AT_ALL)

@@ -45,16 +45,15 @@ class IndexRewrite:
     added: AddedTo | None = None
 
     @staticmethod
-    def of(snapshot: Snapshot, files: tuple[IndexFile, ...], zone: str) -> "IndexRewrite":
-        """Return the rewrite of files of one revision, live at a snapshot; raises RefusedFiles for unknown rules.
+    def of(index: QbeastIndex, files: tuple[IndexFile, ...], zone: str) -> "IndexRewrite":
+        """Return the rewrite of files of one revision of an index; raises RefusedFiles for unknown rules.
 
         Files that are not indexed get the newest revision. zone: in which days begin for the table's writers, empty
         where that is not known.
         """
-        index = QbeastIndex.of_snapshot(snapshot)
         (given,) = {file.revision for file in files}
         number = index.revisions.last if given == NOT_INDEXED else given
-        rules = in_zone(coordinates(snapshot.metadata.configuration, number), zone)
+        rules = in_zone(coordinates(index.configuration, number), zone)
         revision, present = index.revisions.by_id[number], index.of_revision(number)
         added = AddedTo.of(present, revision.space) if given == NOT_INDEXED else None
         return IndexRewrite(revision, rules, weights_to_place_by(present, revision.space), files, added)

@@ -1,6 +1,6 @@
 """Files that are not indexed yet: the revision that they are indexed by, and those that none has room for."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from actor.formats.qbeast.index_table import IndexRewrite, IndexTable
@@ -12,7 +12,6 @@ from shared.formats.qbeast.names import LAST_REVISION, NOT_INDEXED
 from shared.formats.qbeast.next_revision import NewestRevision, ValueRange
 from shared.formats.qbeast.transformations import Coordinate, coordinates, in_zone
 from shared.refusals import RefusalReason
-from shared.table import DataFile, Snapshot
 
 
 @dataclass(slots=True)
@@ -24,17 +23,17 @@ class NewFiles:
     _refused: set[str] = field(default_factory=set)
 
     def prepared(
-        self, snapshot: Snapshot, files: tuple[IndexFile, ...], now_ms: int
+        self, index: QbeastIndex, files: tuple[IndexFile, ...], now_ms: int
     ) -> tuple[tuple[IndexFile, ...], Mapping[str, str]]:
         """Return which of some files can be indexed, and the properties of the revision that has to be set before.
 
         Empty properties: the newest revision has room for their values. Raises RefusedFiles for rules that are not
         known, or not the writers' own.
         """
-        configuration = snapshot.metadata.configuration
+        configuration = index.configuration
         last = int(configuration[LAST_REVISION])
         if last != NOT_INDEXED:
-            self._require_known(snapshot, last, sum(file.size_bytes for file in files))
+            self._require_known(index, last, sum(file.size_bytes for file in files))
         newest = NewestRevision.of(configuration, self.table.column_types())
         in_zone([Coordinate("linear", one.name, one.type) for one in newest.ranged], self.zone)
         ranges = self.table.ranges(files, newest.ranged, self.zone)
@@ -45,9 +44,9 @@ class NewFiles:
             in_zone(coordinates(properties, last + 1), self.zone)
         return placed, properties
 
-    def without_refused(self, files: Iterable[DataFile]) -> tuple[DataFile, ...]:
-        """Return files without those that were found to have no place."""
-        return tuple(file for file in files if file.path not in self._refused)
+    def without_refused(self, index: QbeastIndex) -> QbeastIndex:
+        """Return an index without files that were found to have no place."""
+        return index.without(self._refused)
 
     def require_none_refused(self) -> None:
         """Raise RefusedFiles if any file has no place."""
@@ -58,15 +57,15 @@ class NewFiles:
                 reason=RefusalReason.INDEX,
             )
 
-    def _require_known(self, snapshot: Snapshot, revision: int, size_bytes: int) -> None:
+    def _require_known(self, index: QbeastIndex, revision: int, size_bytes: int) -> None:
         """Prove the rules of a revision on as many bytes of its own files, where they may not be the writers'.
 
         Days begin in a zone that no table names; everything else follows from the revision, or is refused.
         """
-        rules = in_zone(coordinates(snapshot.metadata.configuration, revision), self.zone)
-        present = QbeastIndex.of_snapshot(snapshot).of_revision(revision)
+        rules = in_zone(coordinates(index.configuration, revision), self.zone)
+        present = index.of_revision(revision)
         if present and any(rule.is_day for rule in rules):
-            self.table.verify(IndexRewrite.of(snapshot, next(batches(present, max(1, size_bytes))), self.zone))
+            self.table.verify(IndexRewrite.of(index, next(batches(present, max(1, size_bytes))), self.zone))
 
 
 def _joined(ranges: Mapping[str, Mapping[str, ValueRange] | None]) -> dict[str, ValueRange]:

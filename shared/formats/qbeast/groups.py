@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shared.formats.qbeast.cubes import CubeOrder, CubeSpace, cube_order
-from shared.formats.qbeast.files import IndexFile
+from shared.formats.qbeast.files import Block, IndexFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +63,27 @@ def eligible_groups(files: Iterable[IndexFile], space: CubeSpace) -> list[BlockG
     Low levels first, because that is cheap and feeds the next ones; then cubes near the root, whose rewrite moves rows
     down to cubes that are rewritten later; then few blocks. `files` are one revision's, in any order.
     """
-    found: defaultdict[tuple[int, str], dict[str, GroupMember]] = defaultdict(dict)
+    found: defaultdict[tuple[int, str], list[tuple[IndexFile, Block]]] = defaultdict(list)
     for file in files:
         level = file_level(file)
-        if level is None:
-            continue
         for block in file.blocks:
-            if block.rows > 0:
-                members = found[level, block.cube]
-                known = members.get(file.path, GroupMember(file, 0, 0))
-                members[file.path] = GroupMember(file, known.rows + block.rows, known.blocks + 1)
+            if level is not None and block.rows > 0:
+                found[level, block.cube].append((file, block))
     groups = (
-        BlockGroup(level, cube, tuple(members[path] for path in sorted(members)))
-        for (level, cube), members in found.items()
+        BlockGroup(level, cube, _members(blocks))
+        for (level, cube), blocks in found.items()
+        if is_eligible(level, sum(block.rows for _, block in blocks), len(blocks))
     )
-    return sorted(
-        (group for group in groups if is_eligible(group.level, group.rows, group.blocks)),
-        key=lambda group: _order(group, space),
-    )
+    return sorted(groups, key=lambda group: _order(group, space))
+
+
+def _members(blocks: Iterable[tuple[IndexFile, Block]]) -> tuple[GroupMember, ...]:
+    """Return the files of blocks by path, with what each has of them."""
+    members: dict[str, GroupMember] = {}
+    for file, block in blocks:
+        known = members.get(file.path, GroupMember(file, 0, 0))
+        members[file.path] = GroupMember(file, known.rows + block.rows, known.blocks + 1)
+    return tuple(members[path] for path in sorted(members))
 
 
 def _order(group: BlockGroup, space: CubeSpace) -> tuple[int, int, int, CubeOrder]:

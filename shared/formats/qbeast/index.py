@@ -1,25 +1,34 @@
 """The Qbeast index of one table at one version: its live files with their blocks."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from shared.formats.qbeast.files import FileClass, IndexFile, index_file
 from shared.formats.qbeast.revisions import Revisions, decode_revisions
-from shared.table import DataFile, Snapshot
+from shared.table import Snapshot
 
 
+@dataclass(frozen=True, slots=True)
 class QbeastIndex:
-    """Live files of a table, by path."""
+    """Live files of a table, by path, with the table's properties and the revisions that these name."""
 
-    def __init__(self, version: int, revisions: Revisions, files: Iterable[DataFile]) -> None:
-        self.version = version
-        self.revisions = revisions
-        self.files = tuple(sorted((index_file(file, revisions) for file in files), key=lambda file: file.path))
+    version: int
+    configuration: Mapping[str, str]
+    revisions: Revisions
+    files: tuple[IndexFile, ...]
 
     @staticmethod
     def of_snapshot(snapshot: Snapshot) -> "QbeastIndex":
         """Return the index at a snapshot; raises Corrupt where the table's revisions cannot be read."""
-        revisions = decode_revisions(snapshot.metadata.configuration)
-        return QbeastIndex(snapshot.version, revisions, snapshot.files)
+        configuration = snapshot.metadata.configuration
+        revisions = decode_revisions(configuration)
+        files = (index_file(file, revisions) for file in snapshot.files)
+        by_path = tuple(sorted(files, key=lambda file: file.path))
+        return QbeastIndex(snapshot.version, configuration, revisions, by_path)
+
+    def without(self, paths: Collection[str]) -> "QbeastIndex":
+        """Return the index as if it did not have some files."""
+        return replace(self, files=tuple(file for file in self.files if file.path not in paths)) if paths else self
 
     def of_revision(self, revision: int) -> tuple[IndexFile, ...]:
         """Return the files that are indexed under a revision, by path."""

@@ -35,8 +35,11 @@ def weights_to_place_by(files: Iterable[IndexFile], space: CubeSpace, *, repairs
     files = tuple(files)
     weights, below = cube_weights(files), dict[str, int]()
     for block in (block for file in files for block in file.blocks):
-        for above in space.path(block.cube)[1:]:
-            below[above] = min(block.min_weight, below.get(above, MAX_WEIGHT))
+        above = space.parent(block.cube)
+        # What is known of a cube is known of all above it.
+        while above is not None and block.min_weight < below.get(above, MAX_WEIGHT + 1):
+            below[above] = block.min_weight
+            above = space.parent(above)
     for cube, least in below.items():
         if repairs or cube not in weights:
             weights[cube] = max(MIN_WEIGHT, min(weights.get(cube, MAX_WEIGHT), least - 1))

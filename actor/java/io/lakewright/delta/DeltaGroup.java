@@ -28,6 +28,13 @@ public final class DeltaGroup {
     return ParquetColumns.read(store, Json.texts(paths), Json.numbers(sizes), threads, List.of());
   }
 
+  /** Reads the footers of files; returns what `ParquetColumns.each` does. */
+  public static String eachFooter(Configuration configuration, String paths, String sizes, int threads)
+      throws IOException {
+    HadoopStore store = new HadoopStore(configuration, "");
+    return ParquetColumns.each(store, Json.texts(paths), Json.numbers(sizes), threads);
+  }
+
   /**
    * Copies row groups into a file in a folder below so many bytes (0: of any size); returns what `ParquetTask` does, as
    * JSON.

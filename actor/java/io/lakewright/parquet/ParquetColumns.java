@@ -42,6 +42,27 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
     return columns;
   }
 
+  /** Reads the footers of files, and returns what `text` does for each of them alone, as a JSON array. */
+  public static String each(ParquetStore store, List files, List sizes, int threads) throws java.io.IOException {
+    final ParquetColumns[] found = new ParquetColumns[files.size()];
+    for (int i = 0; i < found.length; i++) {
+      found[i] = new ParquetColumns(1);
+    }
+    ParquetFooter.Visitor alone =
+        new ParquetFooter.Visitor() {
+          void visit(int number, ParquetFooter footer, long size, String digest) throws java.io.IOException {
+            found[number].visit(0, footer, size, digest);
+          }
+        };
+    List summaries = ParquetFooter.summaries(store, files, sizes, threads, List.of(), alone);
+    List reported = new ArrayList();
+    for (int i = 0; i < found.length; i++) {
+      found[i].files = List.of(summaries.get(i));
+      reported.add(found[i].reported());
+    }
+    return Json.text(reported);
+  }
+
   /** Returns the tree and the leaves of one file, by a footer that only parquet-java can read. */
   public static Map described(ParquetMetadata read) {
     Schema schema = new Schema(read.getFileMetaData().getSchema());
@@ -51,6 +72,10 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
 
   /** Returns as JSON `files`: what `ParquetFooter.summaries` returns; and `schemas`: trees and leaves by their digest. */
   public String text() throws java.io.IOException {
+    return Json.text(reported());
+  }
+
+  private Map reported() {
     Map found = new HashMap();
     found.put("files", files);
     Map reported = new HashMap();
@@ -59,7 +84,7 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
       reported.put(entry.getKey(), ((Schema) entry.getValue()).reported());
     }
     found.put("schemas", reported);
-    return Json.text(found);
+    return found;
   }
 
   /** Hands over the footer of a file, once, as a copy changes it; null if it was not kept. */

@@ -191,6 +191,15 @@ def test_the_same_footers_are_read_once_for_a_whole_rewrite() -> None:
     assert len(bench.scala.summaries_read) == 2, "other files are others"
 
 
+def test_files_that_are_read_at_once_are_known_each_by_itself() -> None:
+    bench = Bench()
+    each = [{"files": [FOOTER | {"rows": rows}], "schemas": {}} for rows in (3, 4)]
+    bench.scala.group.eachFooter = lambda *_given: json.dumps(each)
+    Footers(cast("Any", bench.scala), cast("Any", None), bench.reader).read_each(bench.files)
+    assert [bench.reader.rows([file]) for file in bench.files] == [3, 4]
+    assert bench.scala.summaries_read == []
+
+
 def test_nothing_is_kept_of_a_group_that_is_written() -> None:
     bench = Bench()
     bench.reader.read(bench.files)

@@ -110,6 +110,9 @@ class Java:
     def refresh(self) -> None:
         self.refreshed += 1
 
+    def items(self, listed: Any) -> list[Any]:
+        return [listed.get(number) for number in range(listed.size())]
+
     def actions(self, _session: Any) -> Any:
         made = SimpleNamespace(statisticsFile=lambda: File(2))
         action = SimpleNamespace(execute=lambda: made)

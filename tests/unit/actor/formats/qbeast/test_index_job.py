@@ -22,6 +22,7 @@ from shared.errors import (
 )
 from shared.formats.qbeast.files import FileClass, IndexFile
 from shared.formats.qbeast.groups import eligible_groups, file_level
+from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import MAX_CONFLICTS, Iteration, Strategy
 from shared.formats.qbeast.next_revision import RangedColumn, ValueRange
 from shared.formats.qbeast.sampling import rows_read
@@ -383,9 +384,9 @@ def test_rules_that_depend_on_a_zone_are_proved_before_files_are_indexed_by_them
     new = (IndexFile("new", bytes_of_files, FileClass.UNINDEXED),)
     made.values["new"] = {}
     with pytest.raises(RefusedFiles, match="index-zone"):
-        NewFiles(made, "").prepared(snapshot, new, 5)
+        NewFiles(made, "").prepared(QbeastIndex.of_snapshot(snapshot), new, 5)
     made.ranges = lambda *_given: {"new": {}}  # type: ignore[method-assign]
-    assert NewFiles(made, "UTC").prepared(snapshot, new, 5) == (new, {})
+    assert NewFiles(made, "UTC").prepared(QbeastIndex.of_snapshot(snapshot), new, 5) == (new, {})
     (proved,) = made.verified
     assert len(proved.files) == (1 if bytes_of_files == 1 else len(own))
 
@@ -395,9 +396,9 @@ def test_a_table_without_a_revision_gets_its_first_one() -> None:
     made.properties["qbeast.lastRevisionID"] = "0"
     new = (IndexFile("new", 1, FileClass.UNINDEXED),)
     made.values["new"] = {"price": ValueRange(1.0, 2.0), "user": ValueRange(3.0, 3.0)}
-    files, properties = NewFiles(made, "").prepared(made.snapshot(), new, 5)
+    files, properties = NewFiles(made, "").prepared(QbeastIndex.of_snapshot(made.snapshot()), new, 5)
     assert (files, sorted(properties)) == (new, ["qbeast.lastRevisionID", "qbeast.revision.1"])
     assert made.verified == []
     made.column_types = lambda: {"price": "date", "user": "double"}  # type: ignore[method-assign]
     with pytest.raises(RefusedFiles, match="index-zone"):
-        NewFiles(made, "").prepared(made.snapshot(), new, 5)
+        NewFiles(made, "").prepared(QbeastIndex.of_snapshot(made.snapshot()), new, 5)

@@ -14,6 +14,7 @@ from actor.formats.qbeast.index_table import IndexRewrite
 from actor.formats.qbeast.placed_rows import PlacedRows
 from actor.jvm.scala import Scala
 from shared.errors import RefusedFiles
+from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.placement import RowCount, Rows, plan_outputs, require_lawful, rows_of_cubes
 from shared.formats.qbeast.transformations import Coordinate
 from tests.support.qbeast_tree import SPACE, QbeastTree, Row, cube_of, places
@@ -70,7 +71,7 @@ def tree_of(appends: int) -> QbeastTree:
 
 def wanted_of(tree: QbeastTree, *, indexed: bool) -> IndexRewrite:
     files = [file for file in tree.read().files if bool(file.blocks) is indexed]
-    return IndexRewrite.of(tree.snapshot(), tuple(files), "")
+    return IndexRewrite.of(QbeastIndex.of_snapshot(tree.snapshot()), tuple(files), "")
 
 
 def placed_by(

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -19,7 +20,7 @@ from shared.formats.qbeast.iterations import (
     next_iteration,
     run_iterations,
 )
-from shared.formats.qbeast.revisions import decode_revisions
+from shared.table import TableMetadata
 from tests.support.qbeast_tree import QbeastTree, configuration
 
 SAMPLE = Fraction(1, 4)
@@ -199,7 +200,8 @@ def test_an_unknown_revision_is_refused() -> None:
 def test_a_table_that_was_converted_has_only_files_to_index() -> None:
     made = QbeastTree(random.Random(7), cube_size=20)
     made.append_plainly(made.new_rows(5))
-    converted = QbeastIndex(1, decode_revisions(configuration(20, last=0)), made.files.values())
+    metadata = TableMetadata("u", configuration=configuration(20, last=0))
+    converted = QbeastIndex.of_snapshot(replace(made.snapshot(), metadata=metadata))
     found = next_iteration(converted, IndexOptions())
     assert found is not None
     assert found.strategy is Strategy.UNINDEXED
