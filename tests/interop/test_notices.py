@@ -21,9 +21,10 @@ from tests.interop.engines.duck import DuckDbFiles, DuckDbReader
 from tests.interop.engines.polars_ import PolarsReader
 from tests.interop.laboratory import Laboratory, Round, Staff
 from tests.interop.operations import Delete, Merge, Operation
+from tests.interop.report import page
 from tests.interop.table_log import TableLog
 from tests.interop.values import Rows
-from tests.interop.verdicts import Failure, Place, Result, Verdict, essence, judge, recognized
+from tests.interop.verdicts import Failure, Place, Result, Verdict, essence, explain, judge, recognized
 
 pytest.importorskip("duckdb", reason="DuckDB and Polars are in the group `dev`")
 
@@ -252,3 +253,12 @@ def test_of_several_tables_that_we_never_touched_one_that_shows_the_difference_i
     cannot, twin = Failure("cannot"), TWO_A_WRONG
     assert judge(A_WRONG, EXPECTED, lambda: cannot, lambda: twin) is Verdict.THEIRS
     assert judge(A_WRONG, EXPECTED, lambda: cannot, lambda: EXPECTED) is Verdict.OURS
+
+
+def test_the_page_explains_a_message_once_under_whatever_headings_it_stands() -> None:
+    message = "ShapeError: could not create a new DataFrame: height of column 'größe' (3) does not match"
+    place = Place("partitions", "spark")
+    results = [Result(place, "polars", "read", verdict, message) for verdict in (Verdict.KNOWN, Verdict.CANNOT)]
+    lines = page({"versions": {}, "seconds": 60, "cores": 2}, results).splitlines()
+    assert lines.count("- " + explain(results[0])) == 1
+    assert len([line for line in lines if line.startswith("| polars |")]) == 2

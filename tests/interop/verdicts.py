@@ -160,9 +160,8 @@ KNOWN = (
         "Polars reads partition values from folder names, not from the log, and only if a folder has the column's "
         "exact name. Here that name needs escaping. Engines spell the escaped name differently, and a remove with "
         "another spelling than the add duplicates rows, so Lakewright's outputs are in folders of random letters. "
-        "Polars fails with the same error on tables that Spark writes with delta.randomizeFilePrefixes, without "
-        "Lakewright (tests/contract/test_delta_paths.py). It fails with an error and returns no wrong rows. Read such "
-        "a table with another engine.",
+        "Polars fails there with an error, as where Spark writes with delta.randomizeFilePrefixes "
+        "(tests/contract/test_delta_paths.py), and returns no wrong rows. Read such a table with another engine.",
     ),
     Known(
         "deltalake, newest safe (Arrow dataset)",

@@ -3,6 +3,7 @@
 Tables that are generated from code have tests of their own; figures that were measured belong to `docs/benchmarks.md`.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ from decider.storage.local_files import MAX_OBJECT_BYTES
 from decider.storage.reading_threads import READ_DEADLINE_S
 from decider.storage.stores import MAX_RETRIES, RETRY_FOR_S
 from decider.store.fleet_history import KEPT, SampleStep
+from decider.store.registry import saved_registry
 from decider.store.urgent_jobs import URGENT_PER_HOUR
 from decider.tracking.index_reader import RECENT_COMMITS
 from decider.tracking.refresh import VANISHED_DAYS
@@ -40,7 +42,7 @@ from shared.formats.iceberg.avro_limits import MAX_DEPTH
 from shared.layout.key_depth import MAX_BUCKETS
 from shared.partition_refusals import FIRST_HOLD, LONGEST_HOLD, MAX_BYTES
 from shared.queue.admin_commands import Preemption
-from shared.queue.limits import LEDGER_KEPT, MAX_FORESEEN
+from shared.queue.limits import LEDGER_KEPT, LEDGER_KEPT_TO_ARCHIVE, MAX_FORESEEN
 
 ROOT = Path(__file__).resolve().parents[3]
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -49,6 +51,7 @@ TIMES = {2: "twice"}
 MINUTES = {60: "a minute"}
 PREEMPT, LEASE = Preemption(), LeaseTimes()
 VANISHED = f"{VANISHED_DAYS:.0f} days"
+REPLAYED = re.findall(r"int MAX_COMMITS = (\d+);", (ROOT / "actor/java/io/lakewright/delta/LogReplay.java").read_text())
 HOLDS = f"{FIRST_HOLD}, {2 * FIRST_HOLD}, {4 * FIRST_HOLD}, ... at most {LONGEST_HOLD:,} commits"
 
 STATED = [
@@ -100,6 +103,9 @@ STATED = [
     ("docs/page.md", f"the next {MAX_FORESEEN} jobs"),
     ("docs/qbeast.md", f"the newest {RECENT_COMMITS} commits"),
     ("docs/cli.md", f"more than {MAX_TABLES} of them"),
+    ("docs/deploy.md", f"the newest {saved_registry.KEPT} are kept"),
+    ("docs/deciding.md", f"the newest {LEDGER_KEPT_TO_ARCHIVE:,} per table"),
+    ("docs/architecture.md", f"8 MiB in at most {REPLAYED[0]} commits"),
     ("docs/rules.md", f"{URGENT_PER_HOUR} per tenant and hour"),
     ("docs/rules.md", f"at most {MAX_JOBS:,} jobs"),
     (
