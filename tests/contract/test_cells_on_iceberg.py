@@ -401,8 +401,8 @@ def test_what_a_rewrite_of_others_mixes_goes_down_again(ice: IcebergLab) -> None
 def test_a_run_costs_what_is_new_and_not_what_the_table_holds(ice: IcebergLab) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"))
     costs = []
-    for number in range(3):
-        table.insert(60_000 * 2**number, PAIRS.format(seed=2 * number), files=4 * 2**number)
+    for number in range(2):
+        table.insert(50_000 * 3**number, PAIRS.format(seed=2 * number), files=4 * 3**number)
         table.run(force=True)
         table.insert(4_000, PAIRS.format(seed=100 + number), files=4)
         done = table.run(force=True)

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from shared.errors import RefusedFiles
+from actor.formats.qbeast.index_rows import Places
+from actor.formats.qbeast.spark_rows import SparkRows
+from shared.errors import Corrupt, RefusedFiles
 from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.files import MAX_WEIGHT
 from shared.formats.qbeast.weights import weight_of_fraction
@@ -98,6 +100,28 @@ def test_files_of_a_plain_writer_are_indexed_by_the_rules_of_the_newest_revision
     code, found = verify(table)
     assert (code, found["rows_verified"]) == (0, len(rows)), found
     require_exact_samples(table)
+
+
+def test_spark_counts_outputs_of_new_rows_until_it_agreed_with_tasks_once(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, counted, calls = IndexTable(lab, "one"), SparkRows.counted, list[Places]()
+    monkeypatch.setattr(SparkRows, "counted", lambda rows, places: calls.append(places) or counted(rows, places))
+    lab.engine._caches.index_rules.clear()
+    seen = []
+    for _ in range(3):
+        append_plainly(table, 1)
+        calls.clear()
+        assert table.run().is_complete
+        seen.append(len(calls))
+    assert (seen[0] > 0, seen[1:]) == (True, [0, 0])
+    require_exact_samples(table)
+    lab.engine._caches.index_rules.clear()
+    append_plainly(table, 1)
+    monkeypatch.setattr(SparkRows, "counted", lambda *_: {})
+    with pytest.raises(Corrupt, match="was stopped before its commit"):
+        table.run()
+    assert lab.engine._caches.index_rules == set()
 
 
 def test_values_outside_of_the_space_make_the_next_revision_and_files_of_the_old_one_stay(lab: DeltaLab) -> None:

@@ -10,9 +10,13 @@ from actor.formats.parquet.classes import ParquetClasses
 
 @dataclass(frozen=True, slots=True)
 class DeltaCaches:
-    """Live files and snapshots of tables, schemas of files, and whether executors take our classes."""
+    """Live files and snapshots of tables, schemas of files, and whether executors take our classes.
+
+    index_rules: types of keys and rules of indexes by which Spark has counted the same rows as tasks.
+    """
 
     reads: ReadCache = field(default_factory=ReadCache)
     snapshots: SnapshotCache = field(default_factory=SnapshotCache)
     schemas: SchemaCache = field(default_factory=SchemaCache)
     classes: ParquetClasses = field(default_factory=ParquetClasses)
+    index_rules: set[tuple[str, str]] = field(default_factory=set)

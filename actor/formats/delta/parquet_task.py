@@ -36,6 +36,7 @@ class ParquetTasks:
     ) -> None:
         self.log = log
         self.paths = paths
+        self.caches = caches
         self.classes = caches.classes
         self.footers = FooterReader(scala, log)
         self._stored = Footers(scala, log, self.footers, caches.schemas)

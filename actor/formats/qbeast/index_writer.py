@@ -58,6 +58,7 @@ class IndexWriter(EncodingWriter):
         self._placed = PlacedRows(scala, tasks.log.location, wanted, names)
         self._planned: list[tuple[Block, ...]] = []
         self._by_tasks: TaskRows | None = None
+        self._proved_rules = tasks.caches.index_rules
 
     def write(self, live: LiveGroup) -> WrittenGroup:
         """Write the group's rows; raises RefusedFiles where the rules do not hold, having written nothing."""
@@ -111,19 +112,31 @@ class IndexWriter(EncodingWriter):
             add["tags"] = {**(add.get("tags") or {}), **block_tags(self._wanted.revision.id, planned)}
             tagged.append(LoggedFile(decode_add(add, ()), encode(add)))
             blocks[name_of(output)] = planned
-        problem = blocks_differ(blocks, rows_of_blocks(self._counted(tagged, Places({}, blocks))))
+        places = Places({}, blocks)
+        by_tasks = self._counted_by_tasks(tagged, places)
+        problem = blocks_differ(
+            blocks, rows_of_blocks(self._counted_by_spark(tagged, places) if by_tasks is None else by_tasks)
+        )
         if problem or len(tagged) != len(self._planned):
             raise Corrupt(
                 f"the rewrite of {len(live.inputs)} index files of {self._log.location} was stopped before its commit: "
                 f"{problem or f'{len(tagged)} files were written, not {len(self._planned)}'}. The table is unchanged"
             )
+        if by_tasks is None and self._by_tasks is not None:
+            self._proved_rules.add(self._by_tasks.rules)
         return tuple(tagged)
 
-    def _counted(self, files: Sequence[LoggedFile], places: Places) -> Rows:
-        """Count rows of outputs: by Spark, unless the blocks of the inputs have proved how tasks read rows."""
+    def _counted_by_tasks(self, files: Sequence[LoggedFile], places: Places) -> Rows | None:
+        """Count rows of outputs; None unless blocks of the inputs, or Spark, have proved how tasks read such rows."""
         rows = self._by_tasks
-        if rows is not None and self._wanted.added is None and all(one.file.dv_id is None for one in rows.files):
-            with suppress(LeftToSpark):
-                return replace(rows, files=tuple(files)).counted(places)
+        if rows is None or any(one.file.dv_id is not None for one in rows.files):
+            return None
+        if self._wanted.added is not None and rows.rules not in self._proved_rules:
+            return None
+        with suppress(LeftToSpark):
+            return replace(rows, files=tuple(files)).counted(places)
+        return None
+
+    def _counted_by_spark(self, files: Sequence[LoggedFile], places: Places) -> Rows:
         frame = self._log.frame(self._snapshot, self._scala.adds(json_array(files)))
         return SparkRows(self._scala, self._wanted.coordinates, frame).counted(places)

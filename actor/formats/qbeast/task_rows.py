@@ -19,7 +19,7 @@ from actor.formats.qbeast.index_rows import FoundRange, Places, name_of
 from actor.formats.qbeast.stored_keys import stored_keys
 from shared.formats.qbeast.files import Block
 from shared.formats.qbeast.placement import RowCount, Rows
-from shared.formats.qbeast.transformations import Coordinate
+from shared.formats.qbeast.transformations import Coordinate, encode_coordinates
 from shared.policy.policy import MIB
 
 MOST_BYTES = 64 * MIB
@@ -40,6 +40,11 @@ class TaskRows:
     types: str
     coordinates: tuple[Coordinate, ...]
     files: tuple[LoggedFile, ...]
+
+    @property
+    def rules(self) -> tuple[str, str]:
+        """By what they are read and placed: the types of their keys, and the rules of the revision."""
+        return self.types, encode_coordinates(self.coordinates)
 
     def total(self) -> int:
         """Count them."""
