@@ -39,6 +39,9 @@ HOURLY = "OPTIMIZE hourly"
 ROUNDS = 3
 """In the first the JVM compiles, in the third it is warm."""
 
+MAX_COST_ERROR = 0.1
+"""Share by which the core-seconds of runs may differ from what was predicted, summed over those after ten of a kind."""
+
 MAX_FILES, MAX_WA, MAX_CPU_SHARE = 140, 1.2, 0.3
 """Limits of Lakewright on the whole trace, the last one of hourly OPTIMIZE's in a warm JVM."""
 
@@ -109,6 +112,7 @@ def limits(trace: Trace, done: list[Played]) -> list[Limit]:
         Limit("live files at any time", max(ours.curve), MAX_FILES),
         Limit("write amplification", ours.bytes_rewritten / trace.bytes, MAX_WA),
         Limit("MERGEs aborted", ours.merges_aborted, 0),
+        *cost_limits(ours),
     ]
     if hourly is not None and min(len(ours.cpu_s_by_round), len(hourly.cpu_s_by_round)) >= ROUNDS:
         first, last = (ours.cpu_s_by_round[at] / hourly.cpu_s_by_round[at] for at in (0, -1))
@@ -117,6 +121,12 @@ def limits(trace: Trace, done: list[Played]) -> list[Limit]:
             Limit("CPU of the last round, of hourly OPTIMIZE's", last, MAX_CPU_SHARE),
         ]
     return found
+
+
+def cost_limits(played: Played) -> list[Limit]:
+    """Return the limit of predicted costs, none where nothing was predicted or the JVM still compiled."""
+    is_warm = len(played.cpu_s_by_round) > 1 and played.cost_error is not None
+    return [Limit("error of the mean predicted cost", played.cost_error or 0.0, MAX_COST_ERROR)] if is_warm else []
 
 
 def picture(done: list[Played]) -> str:

@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 from actor.ports import TableEngine
 from decider.formats.registry import TableFormats
 from shared.policy.policy import Policy
+from shared.queue import keys
 from shared.table import TableId, TableRef
+from tests.bench.delta.predictions import Predictions, Rates, decode_rates
 from tests.bench.delta.rules import TARGET_BYTES, DeltaRule
 from tests.bench.delta.table import MINUTE_MS, PlayedTable
 from tests.bench.rewrite.phases import Phases
@@ -38,9 +40,10 @@ class Lakewright(DeltaRule):
         super().begin(table)
         policy = Policy(target_bytes=TARGET_BYTES)
         self.services = Services(self._engine, QUEUE, policy, self._formats, begins_ms=table.begins_ms)
+        self._reader = self.services.redis.client()
         self._ref = TableRef(TableId("bench"), "bench", table.path.as_uri())
         self._versions: list[int] = []
-        self._phases, self._looks = Phases(), 0
+        self._phases, self._looks, self._costs = Phases(), 0, Predictions()
         self.services.run(self.services.tracker.follow(self._ref))
 
     def look(self) -> None:
@@ -58,8 +61,14 @@ class Lakewright(DeltaRule):
         self.services.run(self.services.tracker.follow(self._ref, self._versions[-1 - LAG_COMMITS]))
 
     def _work(self) -> None:
+        known = self._rates()
         while self.services.worker.run_next():
-            pass
+            before, known = known, self._rates()
+            self._costs.learn(before, known)
+
+    def _rates(self) -> Rates:
+        """Return what the queue has learned of the table's runs; by a client beside those that are measured."""
+        return decode_rates(self._reader.hgetall(keys.rates(QUEUE, self._ref.id)))
 
     def _timed(self, phase: str, work: Callable[[], None]) -> None:
         began_s = time.perf_counter()
@@ -77,5 +86,9 @@ class Lakewright(DeltaRule):
         return self.table.follow() - 1
 
     def end(self) -> None:
-        print("\n".join(self.parts()), flush=True)
+        print("\n".join([*self.parts(), str(self._costs)]), flush=True)
+        self._reader.close()
         self.services.close()
+
+    def cost_error(self) -> float | None:
+        return self._costs.error

@@ -43,6 +43,7 @@ class Played:
     python_s: float = 0.0
     jit_s_by_round: list[float] = field(default_factory=list)
     python_s_by_round: list[float] = field(default_factory=list)
+    cost_error: float | None = None  # Share by which the rule's own predictions of cost were off.
 
 
 class PendingMerge(Protocol):
@@ -104,6 +105,10 @@ class LeaveAlone:
 
     def end(self) -> None:
         """Let go of what was begun."""
+
+    def cost_error(self) -> float | None:
+        """Return the share by which the mean of predicted costs was off, None for a rule that predicts none."""
+        return None
 
 
 class Meter:
@@ -179,6 +184,7 @@ def play(spark: SparkSession, rule: LeaveAlone, trace: Trace, table: Table) -> P
     played.wall_s = time.monotonic() - began
     played.bytes_rewritten, played.rewrites = table.bytes_rewritten, table.rewrites
     played.files_end, played.bytes_end = table.files, table.live_bytes
+    played.cost_error = rule.cost_error()
     played.rows = _rows(spark, table.sql_name)
     played.queries_ms = _queries(spark, table.sql_name, trace)
     return played

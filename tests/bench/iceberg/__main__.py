@@ -33,7 +33,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin, DataFile, PartitionKey
 from tests.bench.delta import ours
-from tests.bench.delta.__main__ import make, measure, table
+from tests.bench.delta.__main__ import cost_limits, make, measure, table
 from tests.bench.delta.playing import LeaveAlone, Played, play_rounds
 from tests.bench.delta.rules import COMMITS_PER_HOUR, TARGET_BYTES
 from tests.bench.delta.trace import Trace
@@ -111,6 +111,7 @@ def limits(_: Trace | None, done: Sequence[Played]) -> list[Limit]:
         Limit("CPU of Lakewright by that of hourly rewrite_data_files, last round", cpu, 1.0),
         Limit("mean number of files, likewise", files, 0.5),
         Limit("aborted MERGEs", ours.merges_aborted, 0.0),
+        *cost_limits(ours),
     ]
 
 
