@@ -1,4 +1,4 @@
-"""Predicted and measured cost of runs: what the queue learned of a table's runs before, against what they then reported."""
+"""Predicted and measured cost of runs: by what the queue learned of earlier runs, and as they report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
