@@ -13,6 +13,7 @@ from decider.decide.ledger import LedgerRecord
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
 from decider.store.tables.cleanup import delete_table
+from decider.tracking.table_context import TRUSTED_MS
 from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
 from shared.jobs.payload import JobPayload, RewriteKind
@@ -72,6 +73,37 @@ async def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(r
         ]
         world.now_ms += HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
+
+
+async def test_rewrites_that_a_catalog_undoes_for_a_writer_are_counted_and_made_again(redis_url: str) -> None:
+    """The newest two of three rewrites: the writer began after the first."""
+    eight, counters = [MIB] * 8, keys.counters("default", TABLE.id)
+    async with in_world(redis_url, {"lakewright.yield-to-writers": "on"}) as world:
+        for number in range(3):
+            await world.write(partition(number), eight)
+        for _ in range(3):
+            await world.run_job()
+        assert await world.jobs() == []
+        assert (await world.queue.redis.hget(counters, "rewrites_undone")) is None
+        writers = [world.file(partition(7), MIB)]
+        del world.log.commits[-2:]
+        world.log.add(writers)
+        world.now_ms += TRUSTED_MS
+        await world.decider.follow()
+        found = await world.queue.redis.hmget(counters, ["rewrites_undone", "bytes_undone"])
+        assert [int(one) for one in found if one is not None] == [2, 16 * MIB]
+        assert len(await world.jobs()) == 2, "they are decided again"
+        for _ in range(2):
+            await world.run_job()
+        live = (await world.log.snapshot()).files
+        assert sorted(one.size_bytes for one in live) == [MIB, 8 * MIB, 8 * MIB, 8 * MIB]
+        await world.write(partition(7), [MIB])
+        del world.log.commits[-1:]
+        world.log.add([world.file(partition(7), 2 * MIB)])
+        world.now_ms += TRUSTED_MS
+        await world.decider.follow()
+        found = await world.queue.redis.hmget(counters, ["rewrites_undone", "bytes_undone"])
+        assert [int(one) for one in found if one is not None] == [2, 16 * MIB], "only our newest can be undone"
 
 
 DAY_MS = 24 * HOUR_MS
