@@ -13,6 +13,7 @@ import structlog
 
 from actor.engines import RUNNABLE_KINDS, EngineSet
 from actor.leased_run import LeasedRun, Report, stopped_result
+from actor.not_wanted import has_left
 from actor.outcomes import FailedGroups, live_after
 from actor.ports import GroupStatus, LivePartition, RewriteOutcome
 from actor.refused_files import RefusedInRun
@@ -39,6 +40,7 @@ class _JobEnd(StrEnum):
     NOTHING_LEFT = "nothing_left"
     STOPPED = "stopped"
     SWITCHED_OFF = "switched_off"
+    LEFT_FILTER = "left_filter"
     ROUNDS_USED_UP = "rounds_used_up"
 
 
@@ -125,6 +127,10 @@ class JobRun(LeasedRun):
         if is_switched_off(live.metadata.configuration) and not payload.even_if_disabled:
             # The decider has not read the commit that disabled the table yet; then it cancels waiting jobs.
             self._end(_JobEnd.SWITCHED_OFF)
+            return None
+        if has_left(payload, self.partition, live.metadata.partition_columns, _now_ms()):
+            self.log.info("partition_left_filter", filter=payload.policy.filter)
+            self._end(_JobEnd.LEFT_FILTER)
             return None
         left = self._refused.left(live, payload)
         planned = self._failed.without(_plan(self.claim.key.kind, self.partition, left, payload))
@@ -260,6 +266,6 @@ def _require_known_kind(claim: Claim) -> None:
 def _run_result(end: _JobEnd, stop_reason: str | None) -> RunResult:
     if end is _JobEnd.NOTHING_LEFT:
         return RunResult.DONE
-    if end is _JobEnd.SWITCHED_OFF:
+    if end in (_JobEnd.SWITCHED_OFF, _JobEnd.LEFT_FILTER):
         return RunResult.CANCELLED
     return stopped_result(stop_reason)

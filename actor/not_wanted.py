@@ -1,12 +1,16 @@
-"""The newest properties of a table and a decided job: whether they still want it, by one rule for all formats."""
+"""A decided job, the newest properties of its table and the time: whether they still want it, for all formats."""
+
+from collections.abc import Sequence
 
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import InvalidInput
 from shared.jobs.options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
+from shared.jobs.payload import JobPayload
+from shared.policy.partition_filter import is_relative, permits
 from shared.policy.policy import Policy, apply
 from shared.policy.properties import is_switched_off, policy_digest, read_properties
 from shared.policy.row_expiry import RowExpiry, parse_row_expiry
-from shared.table import TableMetadata
+from shared.table import PartitionColumn, PartitionKey, TableMetadata
 
 SWITCHED_OFF = "the table's properties switch it off"
 """Why a job that no client requested has nothing to do."""
@@ -19,6 +23,23 @@ def reason_not_wanted(job: TableJob, metadata: TableMetadata) -> str:
     if job.policy_digest and policy_digest(metadata.configuration) != job.policy_digest:
         return "the table's properties changed since the decision, which is made again"
     return ""
+
+
+def has_left(payload: JobPayload, partition: PartitionKey, columns: Sequence[PartitionColumn], now_ms: int) -> bool:
+    """Return whether a partition has left the filter since a rewrite of it was decided.
+
+    A clock behind the decider's must not undo that it has entered.
+    """
+    text, now_ms = payload.policy.filter, max(now_ms, payload.decided_ms)
+    return is_relative(text) and not permits(text, partition, columns, now_ms)
+
+
+def may_lose_rows(job: TableJob, partition: PartitionKey, columns: Sequence[PartitionColumn], now_ms: int) -> bool:
+    """Return whether the filter lets rows of a partition be removed: both as of the decision and now.
+
+    So no clock that is ahead alone makes rows be removed, and none of a partition that has left.
+    """
+    return all(permits(job.policy.filter, partition, columns, at_ms) for at_ms in (job.decided_ms, now_ms))
 
 
 def properties_to_set(job: TableJob, version: int, metadata: TableMetadata) -> dict[str, str] | TableJobOutcome:

@@ -130,6 +130,7 @@ class TableJob:
     `origin` names job and token; `options` are the kind's. `table_uuid` is the id that the table must have;
     empty: any. `even_if_disabled`: run although the table's properties switch it off. `policy_digest`: digest of the
     properties that it was decided by; empty: not known. `trace`: context of its span, for its commits' metadata.
+    `decided_ms`: as of when a filter that moves with the time was evaluated, in ms since 1970.
     """
 
     kind: str
@@ -141,6 +142,7 @@ class TableJob:
     policy_digest: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     trace: str = ""
+    decided_ms: int = 0
 
     def mark(self) -> CommitMetadata:
         """Return the mark of a commit that begins now."""

@@ -20,13 +20,12 @@ from itertools import groupby, islice
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from actor.attempts import READS
-from actor.not_wanted import own_expiry
+from actor.not_wanted import may_lose_rows, own_expiry
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.rewrite.model import PlacedFile
 from shared.errors import Conflict, Corrupt, RefusedFiles, Unsupported
 from shared.jobs.options import ExpiryOptions
 from shared.partitions import WHOLE_TABLE, partition_label, partition_values
-from shared.policy.partition_filter import permits
 from shared.policy.policy import Policy, Proofread
 from shared.policy.properties import policy_digest
 from shared.policy.row_expiry import ExpiryBound, NoDay, RowExpiry
@@ -189,8 +188,8 @@ class ExpiryJob(Generic[F]):
         return self._outcome(version, metadata, is_complete=True, reason=reason)
 
     def _permitted(self, files: Iterable[F], metadata: TableMetadata) -> list[F]:
-        kept, columns = self.job.policy.filter, metadata.partition_columns
-        permitted = (one for one in files if permits(kept, one.file.partition, columns))
+        columns, now_ms = metadata.partition_columns, time.time_ns() // 1_000_000
+        permitted = (one for one in files if may_lose_rows(self.job, one.file.partition, columns, now_ms))
         return sorted(permitted, key=lambda one: (one.file.partition, one.file.path))
 
     def _count(self, done: AgedOut[F]) -> None:

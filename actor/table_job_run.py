@@ -177,6 +177,7 @@ class TableJobRun(LeasedRun):
             policy_digest=payload.policy_digest,
             options=payload.options,
             trace=tracing.context_of(self.span),
+            decided_ms=payload.decided_ms,
         )
         done = self._report.outcome = engine.run_table_job(job, control)
         self.is_over = True

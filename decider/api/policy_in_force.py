@@ -7,6 +7,7 @@ from pydantic import Field
 from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.web.base_model import ResponseModel, read_from
 from shared.policy.names import PREFIX
+from shared.policy.partition_filter import describe_moving
 from shared.policy.property_table import PROPERTIES
 
 
@@ -45,8 +46,8 @@ _SOURCE_NAMES = {PolicySource.SERVICE: "LAKEWRIGHT_POLICY", PolicySource.DEFAULT
 """Name of the source for a value that no property sets."""
 
 
-def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
-    """Show the policy, and for each value the property that set it."""
+def policy_view(in_force: EffectivePolicy, now_ms: int) -> PolicyInForce:
+    """Show the policy, for each value the property that set it, and a filter that moves as of now."""
     values = tuple(
         PolicyValue(
             property=PREFIX + prop.name,
@@ -60,7 +61,8 @@ def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
         for prop in PROPERTIES
     )
     issues = tuple(map(PolicyIssue.of, in_force.issues))
-    return PolicyInForce(version=in_force.policy.version, values=values, issues=issues, notes=in_force.notes)
+    notes = (*in_force.notes, *describe_moving(in_force.policy.filter, now_ms))
+    return PolicyInForce(version=in_force.policy.version, values=values, issues=issues, notes=notes)
 
 
 def _plain(value: Any) -> bool | int | float | str | None:

@@ -30,6 +30,7 @@ from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason
 from shared.partition_refusals import TableFingerprint
 from shared.partitions import WHOLE_TABLE
+from shared.policy.partition_filter import next_entry_ms
 from shared.queue.model import Band, DecideOutcome, Timer, TimerChange
 from shared.table import TableId, TableRef
 
@@ -121,9 +122,7 @@ class TimerRunner:
         for timer, action, target in targets:
             trigger = _trigger(cursor.version, target, context)
             made = evaluate(context, target.partition, known.partitions[target.partition], trigger, action)
-            is_postponed = made.prediction is not None or made.reason is Reason.DEFERRED_TO_WRITERS
-            again_ms = context.at_ms + AGAIN_MS if is_postponed else 0
-            outcomes.append(await self._fire(context, timer, made, again_ms))
+            outcomes.append(await self._fire(context, timer, made, _again_ms(context, made)))
         outcomes += await self._fire_of_table(context, cursor, due)
         return outcomes
 
@@ -167,6 +166,15 @@ class TimerRunner:
             outcome=outcome,
         )
         return outcome
+
+
+def _again_ms(context: DecisionContext, made: Decision) -> int:
+    """Return when a timer fires again that led to a decision, 0: only if it is set again."""
+    if made.reason is Reason.FILTERED:
+        # It fired late, and the partition has left the filter; it may enter again.
+        return next_entry_ms(context.policy.filter, made.partition, context.columns, context.at_ms) or 0
+    is_postponed = made.prediction is not None or made.reason is Reason.DEFERRED_TO_WRITERS
+    return context.at_ms + AGAIN_MS if is_postponed else 0
 
 
 def _trigger(version: int, target: TimerTarget, context: DecisionContext) -> Trigger:

@@ -107,9 +107,12 @@ class DecisionContext:
         )
 
     @staticmethod
-    def of_policy(policy: Policy, columns: Sequence[PartitionColumn] = ()) -> "DecisionContext":
-        """Return a context in which nothing but a (calibrated) policy is known: no writers, nothing measured."""
-        return DecisionContext(_UNKNOWN_TABLE, TableMetadata("", tuple(columns)), policy)
+    def of_policy(policy: Policy, columns: Sequence[PartitionColumn] = (), at_ms: int = 0) -> "DecisionContext":
+        """Return a context in which nothing but a (calibrated) policy is known: no writers, nothing measured.
+
+        at_ms: as of when a filter with moving moments is evaluated.
+        """
+        return DecisionContext(_UNKNOWN_TABLE, TableMetadata("", tuple(columns)), policy, at_ms=at_ms)
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:

@@ -23,7 +23,7 @@ from decider.decide.decision import (
 )
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import PartitionStats
-from shared.policy.partition_filter import permits
+from shared.policy.partition_filter import is_relative, permits
 from shared.policy.policy import DmlPolicy, Policy
 from shared.table import PartitionColumn, PartitionKey
 
@@ -60,10 +60,12 @@ def evaluate(
 ) -> Decision:
     """Decide about one partition in this state, after this trigger, for one action."""
     policy, kind = context.policy, action.kind
-    # A timer is set only for a partition that the filter permits, and is dropped when the filter changes.
-    has_filter = policy.filter is not None and trigger.source is not TriggerSource.TIMER
+    # A timer is set only for a partition that the filter permits when it fires, and dropped when the filter changes.
+    is_timed = trigger.source is TriggerSource.TIMER and not is_relative(policy.filter)
+    has_filter = policy.filter is not None and not is_timed
     columns = context.columns if has_filter else ()
-    reason = _rewrite_reason(trigger.source) or excluded(policy, partition, columns if has_filter else None)
+    known = columns if has_filter else None
+    reason = _rewrite_reason(trigger.source) or excluded(policy, partition, known, context.at_ms)
     reason = reason or not_for_format(policy, kind)
     if reason is not None:
         columns = columns if reason is Reason.FILTERED else ()
@@ -117,8 +119,10 @@ def _rewrite_reason(source: TriggerSource) -> Reason | None:
     return Reason.NO_DATA_CHANGE if source is TriggerSource.FOREIGN_REWRITE else None
 
 
-def excluded(policy: Policy, partition: PartitionKey, columns: Sequence[PartitionColumn] | None) -> Reason | None:
-    """Return why a partition must not be touched by any action: refused, switched off or filtered; None if it may be.
+def excluded(
+    policy: Policy, partition: PartitionKey, columns: Sequence[PartitionColumn] | None, at_ms: int
+) -> Reason | None:
+    """Return why no action must touch a partition at a time: refused, switched off or filtered; None if one may.
 
     `columns` have the names that the filter uses; None: the filter was evaluated before.
     """
@@ -126,7 +130,7 @@ def excluded(policy: Policy, partition: PartitionKey, columns: Sequence[Partitio
         return Reason.REFUSED
     if not policy.enabled:
         return Reason.DISABLED
-    if columns is not None and not permits(policy.filter, partition, columns):
+    if columns is not None and not permits(policy.filter, partition, columns, at_ms):
         return Reason.FILTERED
     return None
 

@@ -29,6 +29,8 @@ class CommitCounter(StrEnum):
     PARTITIONS_TOUCHED = "partitions_touched"
     DEFERRED = "deferred"
     POSSIBLE_DML_ABORTS = "possible_dml_aborts"
+    REWRITES_UNDONE = "rewrites_undone"
+    BYTES_UNDONE = "bytes_undone"
     REBUILDS = "rebuilds"
     DRIFT = "drift"
     TABLES_INITIALIZED = "tables_initialized"

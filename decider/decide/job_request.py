@@ -10,6 +10,7 @@ from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger, TriggerSource
 from shared.jobs.payload import JobPayload, PredictedCost, RewriteKind
 from shared.partition_refusals import TableFingerprint
+from shared.policy.partition_filter import is_relative
 from shared.policy.policy import MIB, JobOrder, Policy
 from shared.policy.properties import is_switched_off, policy_digest
 from shared.policy.work_windows import LIGHT_KINDS
@@ -62,6 +63,7 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         format=context.metadata.format,
         options=decision.options,
         fingerprint=TableFingerprint.of(context.metadata, policy).parts,
+        decided_ms=context.at_ms if is_relative(policy.filter) else 0,
     )
     return JobRequest(
         key=JobKey(context.table.id, decision.partition, decision.action),

@@ -25,7 +25,7 @@ from shared.jobs.payload import COMPACT, RewriteKind
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partitions import partition_label, partition_values
-from shared.policy.partition_filter import parse_filter
+from shared.policy.partition_filter import is_relative, literal_filter, parse_filter
 from shared.policy.policy import Policy
 from shared.table import PartitionColumn, PartitionKey
 from shared.typed_json import from_values, plain_values
@@ -45,7 +45,10 @@ MAX_PROBLEM_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecord:
-    """A decision as the ledger keeps it: `at_ms` is the decider's clock, `outcome` the result of enqueuing its job."""
+    """A decision as the ledger keeps it: `at_ms` is the decider's clock, `outcome` the result of enqueuing its job.
+
+    literal_filter: what a filter that moves with the time was at the decision; empty for any other filter.
+    """
 
     at_ms: int
     version: int
@@ -65,12 +68,14 @@ class LedgerRecord:
     signals: TableSignals | None = None
     is_forced: bool = False
     refused: RefusedPart = NOTHING_REFUSED
+    literal_filter: str = ""
 
     @property
     def message(self) -> str:
         """The decision as a sentence, with its numbers."""
+        meant = f" The filter {self.policy.filter} was {self.literal_filter}." if self.literal_filter else ""
         if self.signals is not None:
-            return self._table_message(self.signals)
+            return self._table_message(self.signals) + meant
         what = {"": "", "queued": " A job was queued.", "merged": " It was merged into the waiting job."}
         tail = what.get(self.outcome, " The partition is evaluated again after the running job.")
         if self.busy_ratio:
@@ -84,7 +89,7 @@ class LedgerRecord:
         return (
             f"Version {self.version}, {partition_label(self.partition)}: {self.verdict}. "
             f"{self.reason.message}{self._numbers}{tail} "
-            f"The partition has {files(self.state.files)}, {self.state.small_files} of them small."
+            f"The partition has {files(self.state.files)}, {self.state.small_files} of them small.{meant}"
         )
 
     def _table_message(self, signals: TableSignals) -> str:
@@ -151,6 +156,8 @@ def encode(decision: Decision, context: DecisionContext) -> str:
         "state": decision.state.encode(),
         "policy": context.policy.encode(),
     }
+    if context.policy.filter is not None and is_relative(context.policy.filter):
+        record["filter"] = literal_filter(context.policy.filter, context.at_ms)
     if decision.action != COMPACT:
         record["action"] = decision.action
     record |= _encoded_signals(decision)
@@ -281,6 +288,7 @@ def _record(raw: Mapping[str, Any], outcome: str, actions: ActionRegistry) -> Le
         _signals(raw.get("signals"), kind, actions),
         raw.get("forced", False) is True,
         _refused(raw),
+        raw.get("filter", ""),
     )
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from decider.decide.action import ActionTimers, Proposal
 from decider.decide.decision import Prediction, Trigger
+from decider.decide.entry_timers import EntryTimers
 from shared.jobs.payload import SORT, RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_stats import PartitionStats
@@ -17,17 +18,21 @@ from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 
 
+def _names_order(policy: Policy) -> bool:
+    return (policy.sort_by or policy.zorder_by) is not None
+
+
 class Sorting:
     """A sort of the files of one partition, after each commit that leaves too many of them overlapping."""
 
     kind: str = SORT
     reasons: type[DecisionReason] = SortReason
     is_calibrated: bool = False
-    timers: ActionTimers | None = None
+    timers: ActionTimers | None = EntryTimers(SORT, _names_order)
 
     def is_on(self, policy: Policy) -> bool:
         """Only tables with a sort order are sorted; where the format has no orders, the record has the reason."""
-        return (policy.sort_by or policy.zorder_by) is not None
+        return _names_order(policy)
 
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:  # noqa: ARG002
         """Evaluate a partition on the depths of its rolling state; work is proposed exactly where a plan has some."""

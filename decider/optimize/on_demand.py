@@ -32,6 +32,7 @@ from shared.layout.eligibility import DecisionReason, Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
 from shared.partition_refusals import NOTHING, PartitionRefusals, TableFingerprint
+from shared.policy.partition_filter import describe_moving
 from shared.policy.policy import Policy, PortablePaths
 from shared.queue import commands, queries
 from shared.queue.limits import MAX_PARTITIONS
@@ -99,7 +100,7 @@ class OptimizeResult:
 class DryRun:
     """Effect of a rewrite on the live snapshot: the plans with work, those that remove most files first.
 
-    A table that is refused has a `refusal` and no plan.
+    A table that is refused has a `refusal` and no plan. notes: what a filter that moves is now.
     """
 
     version: int
@@ -109,6 +110,7 @@ class DryRun:
     ignored: RequestIgnored | None
     reasons: Mapping[DecisionReason, int]
     refusal: Refusal | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +238,13 @@ class OnDemandOptimizer:
             files = [one for one in snapshot.files if refused.get(one.partition, NOTHING).without((one,))]
             snapshot = replace(snapshot, files=tuple(files))
         selection = PlanSelection(request.partitions, request.terms.mode.rewrite_kind)
-        found = plan_table(snapshot, selection, policy, self._actions(request))
+        now_ms = self._now_ms()
+        found = plan_table(snapshot, selection, policy, self._actions(request), now_ms)
         plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))
         matches = not request.partitions or found.partitions > 0
         ignored = _ignored(policy, has_work=bool(plans), is_running=False, matches=matches)
-        return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, in_force.refusal)
+        notes = describe_moving(policy.filter, now_ms)
+        return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, in_force.refusal, notes)
 
     def _actions(self, request: OptimizeCommand) -> tuple[Action, ...]:
         """Return the actions of a request; raises InvalidInput for one that is not known or cannot have its terms."""

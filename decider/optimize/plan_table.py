@@ -41,8 +41,12 @@ class TablePlan:
     reasons: Mapping[DecisionReason, int]
 
 
-def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy, actions: Iterable[Action]) -> TablePlan:
+def plan_table(
+    snapshot: Snapshot, selection: PlanSelection, policy: Policy, actions: Iterable[Action], at_ms: int
+) -> TablePlan:
     """Plan the selected partitions of a snapshot for each action; the policy may refuse, switch off or filter them.
+
+    at_ms: as of when it filters them.
 
     Raises InvalidInput for a selector that names no partition column of the table.
     """
@@ -50,7 +54,7 @@ def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy, act
     files = sorted(snapshot.files, key=lambda file: file.partition)
     by_partition = {partition: tuple(group) for partition, group in groupby(files, key=lambda file: file.partition)}
     selected = select(by_partition, columns, selection.partitions)
-    exclusions = {partition: excluded(policy, partition, columns) for partition in selected}
+    exclusions = {partition: excluded(policy, partition, columns, at_ms) for partition in selected}
     wanted = [action for action in actions if action.is_on(policy)]
     planned = [
         action.plan(partition, by_partition[partition], policy, selection.rewrite_kind)

@@ -74,6 +74,14 @@ OWNERS_ONLY = (
 )
 
 
+_YIELDS = "yield_to_writers"
+
+OWNERS_YIELD = (
+    "each rewrite that is undone is lost, so only the table's owner may set it, as a property of the table itself "
+    "(ALTER TABLE ... SET TBLPROPERTIES)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class EffectivePolicy:
     """The policy in effect; `origins` maps each field to its origin, `notes` explain values that need it.
@@ -308,17 +316,18 @@ _NOTHING_READ: _Read = (PolicySource.TABLE, PolicyLayer())
 
 
 def _read(source: PolicySource, layers_read: Mapping[str, str], own: _Read = _NOTHING_READ) -> _Read:
-    """Read the properties of a source; of others than the owner without what decides which rows are removed.
+    """Read the properties of a source; of others than the owner without what only the owner may set.
 
     own: the table's own ones. Its filter excludes partitions from the removal of rows, too, so it stays where rows are
     removed.
     """
     layer = read_properties(layers_read)
-    owners = ROW_REMOVAL | ({"filter"} & own[1].values.keys() if _REMOVES & own[1].values.keys() else set())
+    owners = ROW_REMOVAL | {_YIELDS} | ({"filter"} & own[1].values.keys() if _REMOVES & own[1].values.keys() else set())
     if source is PolicySource.TABLE or not owners & layer.values.keys():
         return source, layer
     names = sorted(layer.property_names[one] for one in owners & layer.values.keys())
-    issues = [PropertyIssue(name, layers_read[name], OWNERS_ONLY, is_blocking=False) for name in names]
+    why = {layer.property_names[_YIELDS]: OWNERS_YIELD} if _YIELDS in layer.values else {}
+    issues = [PropertyIssue(name, layers_read[name], why.get(name, OWNERS_ONLY), is_blocking=False) for name in names]
     values = {one: value for one, value in layer.values.items() if one not in owners}
     named = {one: name for one, name in layer.property_names.items() if one not in owners}
     return source, PolicyLayer(values, named, (*layer.issues, *issues))

@@ -28,6 +28,7 @@ def limit(policy: Policy, support: FormatSupport, configuration: Mapping[str, st
         *_ignored_jobs(limited, support),
         *_ignored_clusters(limited, support),
         *_half_keys(limited),
+        *_ignored_yielding(limited, support),
     )
     return limited, (*ignored, *_own_retention(limited))
 
@@ -96,6 +97,11 @@ def _ignored_clusters(policy: Policy, support: FormatSupport) -> Iterator[str]:
 def _half_keys(policy: Policy) -> Iterator[str]:
     if (policy.primary_key is None) is not (policy.sequence_by is None):
         yield "primary-key and sequence-by have no effect without each other: set both or none"
+
+
+def _ignored_yielding(policy: Policy, support: FormatSupport) -> Iterator[str]:
+    if policy.yield_to_writers and support.title and not support.has_entries:
+        yield f"yield-to-writers has no effect on {support.title} tables: no catalog could undo their commits"
 
 
 def _ignored_jobs(policy: Policy, support: FormatSupport) -> Iterator[str]:

@@ -21,6 +21,7 @@ from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
 from decider.state.level_fit import LevelFit
+from decider.state.own_tail import tail_after
 from decider.state.table_summary import SummaryChange, TableSummary
 from decider.state.target_fit import TargetBasis, TargetFit
 from decider.store.redis.queue_executor import AsyncQueueExecutor
@@ -38,7 +39,7 @@ from shared.errors import OtherTable, RetryableError
 from shared.layout.eligibility import is_purgeable
 from shared.partition_refusals import TableFingerprint
 from shared.policy.policy import Policy
-from shared.policy.properties import is_stopped_by_qbeast
+from shared.policy.properties import is_stopped_by_qbeast, yields_to_writers
 from shared.release import RELEASE, is_newer
 from shared.table import Commit, PartitionKey, Position, TableMetadata, TableRef
 from shared.tracing import Attribute, SpanName
@@ -255,6 +256,7 @@ class TableTracking:
             level_fit=learned.level_fit,
             ingested=learned.ingested,
             pace=cursor.pace.after(commit),
+            own_tail=tail_after(cursor.own_tail, commit, is_asked=yields_to_writers(cursor.metadata.configuration)),
         )
         if commit.metadata is None and commit.protocol is None:
             return moved
@@ -385,10 +387,22 @@ class TableTracking:
     ) -> _TrackStep:
         attributes = self._attributes(old.version if old else -1) | {Attribute.REBUILD: reason}
         with tracing.step(SpanName.DECIDE, attributes):
+            counters = {**(counters or {}), **(await self._undone(old) if old else {})}
             cursor = await self._parts.rebuilder.rebuild(self._table, self._reader, old, reason, counters=counters)
         if cursor is None:
             return _TrackStep(raced=True)
         return _TrackStep(rescan=reason, state=cursor)
+
+    async def _undone(self, old: TableState) -> dict[str, int]:
+        """Count our newest rewrites that the history has no more, and the bytes that they wrote."""
+        lost = [one for one in old.own_tail if not await self._reader.contains(one.position)]
+        if not lost:
+            return {}
+        log.info("rewrites_undone", table=self._table.name, versions=[one.version for one in lost])
+        return {
+            CommitCounter.REWRITES_UNDONE: len(lost),
+            CommitCounter.BYTES_UNDONE: sum(one.bytes for one in lost),
+        }
 
 
 class _Learned(NamedTuple):

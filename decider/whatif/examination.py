@@ -28,6 +28,7 @@ from decider.whatif.simulator import SimulationResult, replay_lakewright
 from decider.whatif.spread_rows import describe_key
 from decider.whatif.trace_reader import TableTrace
 from shared.jobs.payload import INDEX
+from shared.policy.partition_filter import describe_moving, is_relative
 from shared.policy.policy import ClusterMode, Policy, apply
 from shared.policy.properties import as_properties, read_settings
 
@@ -129,6 +130,7 @@ def examine(
         sort_keys.append(describe_key(keyed, policy.target_bytes))
     notes = (
         *(*_refused(table, in_force), *_missing(table), *_notes(in_force)),
+        *_moving_filter(table, asked.policy if asked else policy),
         *((table.contradiction,) if table.contradiction else ()),
         *_fitted(comparison.ours),
         *(asked.notes if asked else ()),
@@ -160,6 +162,13 @@ def _fitted(ours: SimulationResult) -> tuple[str, ...]:
     times = "once" if ours.level_fits == 1 else f"{ours.level_fits} times"
     fitted = f"The replay of Lakewright fitted the size levels {times}, in the end to new files of "
     return (f"{fitted}{size(ours.typical_file_bytes)}.",)
+
+
+def _moving_filter(table: TableTrace, policy: Policy) -> tuple[str, ...]:
+    if not is_relative(policy.filter) or not table.history.commits:
+        return ()
+    (note,) = describe_moving(policy.filter, table.history.commits[-1].timestamp_ms)
+    return (f"The filter moves with the time of the commits; at the last of them, {note}.",)
 
 
 def _missing(table: TableTrace) -> tuple[str, ...]:

@@ -329,6 +329,7 @@ class _PolicyRunner:
         After a change of the levels every partition is counted and decided again.
         """
         self._pace = self._pace.after(commit)
+        self._context = replace(self._context, at_ms=commit.timestamp_ms)
         for partition in touched:
             self._timers.after_commit(partition, commit.timestamp_ms)
             self._commits[partition.key] += commit.data_change
@@ -383,6 +384,7 @@ class _PolicyRunner:
         """Fire the due timers; each is decided on the files that exist then."""
         for rung_ms, ask, partition in self._timers.ring(at_ms):
             self._tally.pass_time(rung_ms)
+            self._context = replace(self._context, at_ms=rung_ms)
             due = Trigger(0, TriggerSource.TIMER, ask)
             decision = evaluate(self._context, partition.key, partition.state, due, COMPACTION)
             if decision.verdict is DecisionKind.ENQUEUE:

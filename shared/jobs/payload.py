@@ -107,6 +107,7 @@ class JobPayload:
     another table. Empty: written by a release without this field. `format` names the table's format, whose engine runs
     the job; empty: the actor's only one. `options`: what a kind of job needs beyond the policy, read by its runner.
     `fingerprint`: the table's at the decision (`TableFingerprint`), for an actor that cannot read the table.
+    `decided_ms`: as of when a filter with moving moments was evaluated, in ms since 1970; 0 for any other filter.
     """
 
     location: str
@@ -123,6 +124,7 @@ class JobPayload:
     format: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     fingerprint: tuple[str, ...] = ()
+    decided_ms: int = 0
 
     def with_extent(self, extent: int) -> "JobPayload":
         """Return the payload of a job of this extent, although its newest request may have a smaller one."""

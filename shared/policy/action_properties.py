@@ -183,5 +183,12 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "delete files by value at which an Iceberg table's become positions, before delete files are merged, or off",
         "delete files",
     ),
+    Property(
+        "yield-to-writers",
+        spelled.switch,
+        "off",
+        "let catalogs that can undo rewrites of an Iceberg table for writers that began before them: on or off; only "
+        "as a property of the table itself",
+    ),
 )
 """A part of `shared.policy.property_table.PROPERTIES`, which is the whole table."""

@@ -185,6 +185,7 @@ class Policy:
     compute_statistics_at: Fraction | None = None
     merge_deletes_at: int | None = None
     convert_deletes_at: int | None = None
+    yield_to_writers: bool = False
     primary_key: str | None = None
     sequence_by: str | None = None
     delete_marker: str | None = None

@@ -169,6 +169,14 @@ def is_switched_off(configuration: Mapping[str, str]) -> bool:
     return read_properties(configuration).values.get("enabled") is False
 
 
+def yields_to_writers(configuration: Mapping[str, str]) -> bool:
+    """Return whether the table's own properties let its catalog undo rewrites for writers."""
+    return _YIELD in configuration and read_properties(configuration).values.get("yield_to_writers") is True
+
+
+_YIELD = PREFIX + "yield-to-writers"
+
+
 def policy_digest(configuration: Mapping[str, str]) -> str:
     """Return a digest of all properties that can bear on a rewrite: while it stays, so does what they request."""
     properties = sorted(

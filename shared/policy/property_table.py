@@ -146,7 +146,7 @@ PROPERTIES: tuple[Property, ...] = (
         "filter",
         spelled.partition_filter,
         "all",
-        "partitions to optimize, such as dt >= '2026-01-01', or all",
+        "partitions to optimize, such as dt >= '2026-01-01' or dt >= current_date - 7 days, or all",
         aliases={"self-optimizing.filter": spelled.partition_filter},
     ),
     Property(

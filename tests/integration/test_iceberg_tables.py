@@ -441,7 +441,7 @@ def test_deletes_by_position_are_seen_by_decisions_dry_runs_and_local_runs_alike
     reader = IcebergFormat(access(), IcebergSettings(reads_folders=True)).open(made.location)
     snapshot = asyncio.run(reader.snapshot())
     for kind, replaced in ((RewriteKind.FULL, 1), (RewriteKind.LEVELS, 0)):
-        assert make_plan(made.location, snapshot, LocalRequest(kind), Policy()).files_replaced == replaced
+        assert make_plan(made.location, snapshot, LocalRequest(kind), Policy(), now_ms=0).files_replaced == replaced
     delete(5)
     assert [one.reason for one in queued(redis_url)] == ["single_file_rewrite"]
     assert decider.post("/v1/tables/deleted/optimize", {"dry_run": True}).json()["files_replaced"] == 1

@@ -278,6 +278,23 @@ def test_a_job_that_is_cancelled_before_it_runs_ends_the_wait(decider: LiveDecid
     assert ended["result"] == "cancelled"
 
 
+def test_a_dry_run_and_the_status_say_what_a_filter_that_moves_is_now(decider: LiveDecider, name: str) -> None:
+    text = "dt < current_date - 3650 days"
+    patched = decider.client.patch(f"/v1/tables/{name}", json={"properties": {"lakewright.filter": text}})
+    patched.raise_for_status()
+    decider.drain()
+    plan = request(decider, name, force=True, dry_run=True)
+    assert (plan["plans"], list(plan["reasons"])) == ([], ["filtered"])
+    assert f"lakewright.filter = {text} is now dt < date '20" in plan["message"]
+    assert any(text in note for note in decider.get(f"/v1/tables/{name}")["policy"]["notes"])
+    listed = decider.get(f"/v1/tables/{name}/partitions")["partitions"]
+    assert {one["decisions"][0]["reason"] for one in listed} == {"filtered"}
+    wrong = {"properties": {"lakewright.filter": "dt < current_date - 7 fortnights"}}
+    refused = decider.client.patch(f"/v1/tables/{name}", json=wrong)
+    assert refused.status_code == 422
+    assert "expected hours, days, weeks or months instead of 'fortnights'" in refused.text
+
+
 def test_values_and_modes_are_options_of_the_command(decider: LiveDecider, name: str) -> None:
     plan = json.loads(
         cli(

@@ -9,9 +9,11 @@ from decider.background.timer_runner import AGAIN_MS, TABLES_AT_ONCE, TABLES_PER
 from decider.decide.action import TimerTarget
 from decider.decide.compaction_timers import COMPACTION_TIMERS, timer_name
 from decider.decide.decision import DecisionKind
+from decider.decide.ledger import LedgerRecord
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
 from decider.store.tables.cleanup import delete_table
+from decider.tracking.table_context import TRUSTED_MS
 from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
 from shared.jobs.payload import JobPayload, RewriteKind
@@ -71,6 +73,91 @@ async def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(r
         ]
         world.now_ms += HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
+
+
+async def test_rewrites_that_a_catalog_undoes_for_a_writer_are_counted_and_made_again(redis_url: str) -> None:
+    """The newest two of three rewrites: the writer began after the first."""
+    eight, counters = [MIB] * 8, keys.counters("default", TABLE.id)
+    async with in_world(redis_url, {"lakewright.yield-to-writers": "on"}) as world:
+        for number in range(3):
+            await world.write(partition(number), eight)
+        for _ in range(3):
+            await world.run_job()
+        assert await world.jobs() == []
+        assert (await world.queue.redis.hget(counters, "rewrites_undone")) is None
+        writers = [world.file(partition(7), MIB)]
+        del world.log.commits[-2:]
+        world.log.add(writers)
+        world.now_ms += TRUSTED_MS
+        await world.decider.follow()
+        found = await world.queue.redis.hmget(counters, ["rewrites_undone", "bytes_undone"])
+        assert [int(one) for one in found if one is not None] == [2, 16 * MIB]
+        assert len(await world.jobs()) == 2, "they are decided again"
+        for _ in range(2):
+            await world.run_job()
+        live = (await world.log.snapshot()).files
+        assert sorted(one.size_bytes for one in live) == [MIB, 8 * MIB, 8 * MIB, 8 * MIB]
+        await world.write(partition(7), [MIB])
+        del world.log.commits[-1:]
+        world.log.add([world.file(partition(7), 2 * MIB)])
+        world.now_ms += TRUSTED_MS
+        await world.decider.follow()
+        found = await world.queue.redis.hmget(counters, ["rewrites_undone", "bytes_undone"])
+        assert [int(one) for one in found if one is not None] == [2, 16 * MIB], "only our newest can be undone"
+
+
+DAY_MS = 24 * HOUR_MS
+ONE_O_CLOCK_MS = 20_000 * DAY_MS + HOUR_MS
+TODAY, TOMORROW = partition("2024-10-04"), partition("2024-10-05")
+"""Days of 20,000 days after 1970, and of the next."""
+
+
+async def test_a_partition_that_time_lets_into_the_filter_is_evaluated_then_and_only_once(redis_url: str) -> None:
+    eight = [MIB] * 8
+    async with in_world(redis_url, {"lakewright.filter": "dt < current_date"}) as world:
+        world.now_ms = ONE_O_CLOCK_MS
+        await world.write(TODAY, eight)
+        await world.write(TOMORROW, eight)
+        rebuilds = (await world.decider.follower.load(TABLE)).state.rebuilds
+        assert await world.jobs() == []
+        world.now_ms += 23 * HOUR_MS - 1
+        assert await world.decider.tick() == TimerRunResult(0, 0)
+        world.now_ms += 1
+        assert (await world.decider.tick()).jobs == 1
+        (job,) = await world.jobs()
+        payload = JobPayload.decode(job.payload)
+        assert (job.key.partition, payload.reason, payload.decided_ms) == (TODAY, Reason.ELIGIBLE, world.now_ms)
+        records = await LedgerReader(world.queue).newest(TABLE.id, limit=99)
+        known = [one for one in records if isinstance(one, LedgerRecord) and one.partition == TODAY]
+        assert {one.reason for one in known} == {Reason.FILTERED, Reason.ELIGIBLE}
+        assert not any(contradictions(one) for one in known)
+        assert {one.literal_filter for one in known if one.reason is Reason.FILTERED} == {"dt < date '2024-10-04'"}
+        eligible = next(one for one in known if one.reason is Reason.ELIGIBLE)
+        assert eligible.message.endswith("The filter dt < current_date was dt < date '2024-10-05'.")
+        await world.run_job()
+        world.now_ms += 6 * HOUR_MS
+        while await world.decider.tick() != TimerRunResult(0, 0):
+            pass
+        assert await world.jobs() == [], "nothing was left to do, and tomorrow has not come"
+        assert (await world.decider.follower.load(TABLE)).state.rebuilds == rebuilds, "nothing was counted again"
+        world.now_ms += 18 * HOUR_MS
+        assert (await world.decider.tick()).jobs == 1
+
+
+async def test_a_timer_that_is_late_leaves_alone_what_has_left_and_waits_for_it_to_enter_again(redis_url: str) -> None:
+    async with in_world(redis_url, {"lakewright.filter": "dt != current_date"}) as world:
+        world.now_ms = ONE_O_CLOCK_MS
+        await world.write(TOMORROW, TWO_SMALL)
+        (idle_ms,) = (at for name, at in (await world.timers.all(TABLE.id)).items() if name.startswith("idle"))
+        assert idle_ms == ONE_O_CLOCK_MS + 6 * HOUR_MS
+        world.now_ms += 30 * HOUR_MS
+        assert await world.decider.tick() == TimerRunResult(1, 0)
+        world.now_ms = 20_002 * DAY_MS - 1
+        assert await world.decider.tick() == TimerRunResult(0, 0)
+        world.now_ms += 1
+        assert (await world.decider.tick()).jobs == 1
+        (job,) = await world.jobs()
+        assert JobPayload.decode(job.payload).rewrite_kind is RewriteKind.IDLE
 
 
 async def test_one_late_file_in_a_settled_partition_has_no_timer_and_two_have(redis_url: str) -> None:

@@ -107,7 +107,7 @@ def test_a_plan_has_work_exactly_in_the_partitions_that_a_decision_gives_a_job(
         # A full rewrite also moves files off harmful paths, which the rolling state does not count.
         policy = replace(policy, portable_paths=PortablePaths.NEVER)
     snapshot = Snapshot(4, 0, METADATA, TableProtocol(1, 2), files)
-    planned = plan_table(snapshot, PlanSelection(rewrite_kind=kind), policy, [COMPACTION])
+    planned = plan_table(snapshot, PlanSelection(rewrite_kind=kind), policy, [COMPACTION], 0)
     source = TriggerSource.REBUILD if kind is RewriteKind.LEVELS else TriggerSource.TIMER
     context = DecisionContext.of_policy(policy, METADATA.partition_columns)
     purgeable = Counter(file.partition for file in files if kind is RewriteKind.LEVELS and is_purgeable(file, policy))

@@ -36,10 +36,10 @@ class RestLake:
     options: dict[str, str]
     catalog: Catalog
 
-    def make(self, commits: int) -> None:
+    def make(self, commits: int, properties: Mapping[str, str] | None = None) -> None:
         """Create the table db.t, and append ten ids to it so many times."""
         self.catalog.create_namespace("db")
-        self.catalog.create_table("db.t", SCHEMA)
+        self.catalog.create_table("db.t", SCHEMA, properties=dict(properties or {}))
         for number in range(commits):
             self.append(number * 10)
 

@@ -122,4 +122,5 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.compute-statistics-at", "0.2", "compute_statistics_at", Fraction(1, 5)),
     ("lakewright.merge-deletes-at", "50", "merge_deletes_at", 50),
     ("lakewright.convert-deletes-at", "20", "convert_deletes_at", 20),
+    ("lakewright.yield-to-writers", "on", "yield_to_writers", True),
 ]

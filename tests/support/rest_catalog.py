@@ -7,19 +7,27 @@ commits.
 
 import asyncio
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy
 import uvicorn
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table import CommitTableRequest, Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update import AssertRefSnapshotId
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+from shared.formats.iceberg.names import YIELD, YIELD_KEY
 
 KEEP_ALIVE_S = 3_600
 """Longer than any client here is idle: a request that crosses the end of its connection fails, and not all clients
@@ -107,8 +115,18 @@ class CatalogServer:
         wanted = CommitTableRequest.model_validate(asked)
         async with self._committing:
             table = await asyncio.to_thread(self._catalog.load_table, name)
+            if base := undone_for(table, wanted):
+                await asyncio.to_thread(self._put_back, table, base)
             await asyncio.to_thread(self._catalog.commit_table, table, wanted.requirements, wanted.updates)
             return await asyncio.to_thread(self._catalog.load_table, name)
+
+    def _put_back(self, table: Table, metadata: TableMetadata) -> None:
+        """Store metadata in the place of a table's."""
+        place = f"{table.location()}/metadata/undone-{uuid.uuid4()}.metadata.json"
+        ToOutputFile.table_metadata(metadata, table.io.new_output(place))
+        row = sqlalchemy.update(IcebergTables).where(IcebergTables.table_name == table.name()[-1])
+        with self._catalog.engine.begin() as connection:
+            connection.execute(row.values(metadata_location=place))
 
     async def _metrics(self, _: Request) -> Response:
         return Response(status_code=204)
@@ -129,6 +147,40 @@ class CatalogServer:
                 return error_response(401, "NotAuthorizedException", str(problem))
         code = getattr(problem, "status_code", 500)
         return error_response(code, "ServiceFailureException", f"{type(problem).__name__}: {problem}")
+
+
+def undone_for(table: Table, wanted: CommitTableRequest) -> TableMetadata | None:
+    """Return the metadata without rewrites that a commit is to come before, as Polaris undoes them.
+
+    None unless the commit expects an earlier snapshot of main, and all since then are rewrites that let themselves be
+    undone. The sequence number goes back, too: the commit has the one of the first of them.
+    """
+    head = table.metadata
+    expected = [one.snapshot_id for one in wanted.requirements if isinstance(one, AssertRefSnapshotId)]
+    undone: list[int] = []
+    at = head.current_snapshot_id
+    while at is not None and [at] != expected:
+        snapshot = head.snapshot_by_id(at)
+        if snapshot is None or snapshot.summary is None or snapshot.summary.operation is not Operation.REPLACE:
+            return None
+        if snapshot.summary.additional_properties.get(YIELD_KEY) != YIELD:
+            return None
+        undone.append(at)
+        at = snapshot.parent_snapshot_id
+    if at is None or not undone:
+        return None
+    base = head.snapshot_by_id(at)
+    assert base is not None
+    main = head.refs["main"].model_copy(update={"snapshot_id": at})
+    return head.model_copy(
+        update={
+            "current_snapshot_id": at,
+            "refs": {**head.refs, "main": main},
+            "snapshots": [one for one in head.snapshots if one.snapshot_id not in undone],
+            "snapshot_log": [one for one in head.snapshot_log if one.snapshot_id not in undone],
+            "last_sequence_number": base.sequence_number,
+        }
+    )
 
 
 def serve(server: CatalogServer, port: int) -> None:

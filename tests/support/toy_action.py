@@ -47,7 +47,7 @@ class CensusTimers:
         at_ms: int,
         columns: Sequence[PartitionColumn],
     ) -> Iterator[Timer]:
-        if policy.enabled and permits(policy.filter, partition, columns) and state.files >= MANY_FILES:
+        if policy.enabled and permits(policy.filter, partition, columns, at_ms) and state.files >= MANY_FILES:
             yield Timer(f"{CENSUS} {partition}", at_ms + AFTER_MS, TimerChange.SET)
 
     def after_rewrite(

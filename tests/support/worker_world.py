@@ -11,6 +11,7 @@ from actor.lease import Lease
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import RetryableError
 from shared.jobs.payload import JobPayload, PredictedCost
+from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, Policy
 from shared.policy.properties import policy_digest
 from shared.queue.command import Command
@@ -69,6 +70,7 @@ class World:
         self.claims = 1
         self.deaths = 0
         self.kind = "compact"
+        self.partition = WHOLE_TABLE
         self.refusals = ""
         self.claimed_at = 0.0
         self.finish_fails = 0
@@ -86,7 +88,7 @@ class World:
         while time.monotonic() == self.claimed_at:
             pass
         self.claims -= 1
-        job = ["j-1", "t-1", "{}", self.kind, "default", "1", "5", "7", self.previous, "0", "1", "1"]
+        job = ["j-1", "t-1", self.partition, self.kind, "default", "1", "5", "7", self.previous, "0", "1", "1"]
         rest = [str(self.extent), "0", self.payload.encode(), "0", "0", str(self.deaths), self.refusals]
         return json.dumps([[*job, *rest]] if self.claims >= 0 else [])
 

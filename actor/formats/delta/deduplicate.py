@@ -6,8 +6,8 @@ not found again. A partition that is refused keeps no other from its turn, and t
 version is not named.
 """
 
+import time
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from actor.attempts import READS
@@ -20,6 +20,7 @@ from actor.formats.delta.read_rows import refused_sizes
 from actor.formats.delta.removal_job import RemovalJob, schema_fields
 from actor.formats.delta.snapshot import list_partition
 from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
+from actor.not_wanted import may_lose_rows
 from actor.ports import TableJobOutcome
 from shared.errors import Conflict, RefusedFiles, Unsupported
 from shared.formats.delta_keys import find_problem
@@ -28,7 +29,7 @@ from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import partition_key
 from shared.policy.key_rule import KeyRule
-from shared.policy.partition_filter import permits
+from shared.policy.partition_filter import lets_in
 from shared.table import PartitionKey
 
 MAX_COMMITS_READ = 10_000
@@ -50,8 +51,8 @@ class Deduplication(RemovalJob):
             if rule is None:
                 return TableJobOutcome(version, shape.metadata, reason=reason or "the table has no primary key")
             changed = self._changed(log, snapshot, options.since_version)
-            permitted = partial(permits, self.job.policy.filter, columns=shape.metadata.partition_columns)
-            partitions = sorted(filter(permitted, changed))
+            columns, now_ms = shape.metadata.partition_columns, time.time_ns() // 1_000_000
+            partitions = sorted(one for one in changed if may_lose_rows(self.job, one, columns, now_ms))
         refused: RefusedFiles | None = None
         for number, partition in enumerate(partitions):
             self.control.reached("comparing", number, len(partitions))
@@ -79,10 +80,14 @@ class Deduplication(RemovalJob):
         return rule
 
     def _changed(self, log: TableLog, snapshot: Any, since_version: int) -> frozenset[PartitionKey]:
-        """Return the partitions to which data was added after a version; all where that cannot be read."""
+        """Return the partitions to which data was added after a version; all where that cannot be read.
+
+        All as well where time may have let others into the filter, which the last run did not compare.
+        """
         columns, newest = log.shape(snapshot).metadata.partition_columns, int(snapshot.version())
         live = log.partitions(snapshot, columns)
-        if not 0 <= since_version <= newest or newest - since_version > MAX_COMMITS_READ:
+        is_readable = 0 <= since_version <= newest and newest - since_version <= MAX_COMMITS_READ
+        if not is_readable or lets_in(self.job.policy.filter):
             return live
         found: set[PartitionKey] = set()
         for version in range(since_version + 1, newest + 1):

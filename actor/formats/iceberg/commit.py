@@ -17,12 +17,13 @@ from actor.rewrite.model import Attempt
 from actor.rewrite.ports import Failures
 from shared.errors import RetryableError
 from shared.formats.iceberg.metadata import TableHead
-from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY, TAGS_KEY, WRITE_KEY
+from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY, TAGS_KEY, WRITE_KEY, YIELD, YIELD_KEY
 from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
 from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.formats.iceberg.tags import encode_tags
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
+from shared.policy.properties import yields_to_writers
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class SnapshotTarget:
     def find(self, _: Attempt[StagedGroup]) -> int | None:
         """Return the version of this very write, None if it was not made; others of the same job do not count.
 
+        One that the catalog has undone and removed was not made, either: what it replaced is live again.
         Raises RetryableError where it was made and rolled back since: its snapshot still refers to the files. So it
         does where main no longer leads back to the read: the snapshot of this write may have expired, and its files be
         live.
@@ -172,6 +174,11 @@ class IcebergTarget(SnapshotTarget):
         self._comparisons = comparisons
         self._hider = IcebergRowHider(table)
         self._read: tuple[Inputs, NewestInputs] | None = None  # All files then, and the inputs as they are followed.
+
+    def summary(self, groups: Sequence[StagedGroup]) -> dict[str, str]:
+        """Return the entries of the summary; by the table's newest properties, the catalog may undo the snapshot."""
+        may_undo = {YIELD_KEY: YIELD} if yields_to_writers(self.base.metadata.configuration) else {}
+        return super().summary(groups) | may_undo
 
     def begin(self, offered: tuple[StagedGroup, ...]) -> Attempt[StagedGroup]:
         """Read the newest metadata; groups of which others changed an input are left out unless they are made good."""

@@ -227,10 +227,11 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
         f"{counted(replaced, 'file')} would be replaced, the file count would decrease by {removed}, and "
         f"{size(total)} would be read in {counted(partitions, 'partition')}."
     )
+    effect = _why_ignored(found) or " ".join((message, *_in_words(_answers(found.reasons))))
     return OptimizePlan(
         version=found.version,
         ignored=found.ignored,
-        message=_why_ignored(found) or " ".join((message, *_in_words(_answers(found.reasons)))),
+        message=" ".join((effect, *(f"{note}." for note in found.notes))),
         partitions=partitions,
         files_replaced=replaced,
         files_removed=removed,

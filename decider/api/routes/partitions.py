@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from decider.api.dependencies import Http, KnownTable, Limit, PageToken, Tables
+from decider.api.dependencies import Http, KnownTable, Limit, Operations, PageToken, Tables
 from decider.api.openapi import failures
 from decider.decide.action import Action
 from decider.decide.context import DecisionContext, KnownRefusals
@@ -148,7 +148,7 @@ def partition_view(
 
 @router.get("/{name}/partitions", summary="List partitions", responses=failures(404, 422))
 async def list_partitions(
-    table: KnownTable, tables: Tables, limit: Limit = 100, page_token: PageToken = None
+    table: KnownTable, tables: Tables, operations: Operations, limit: Limit = 100, page_token: PageToken = None
 ) -> PartitionList:
     """List the partitions of a table with their layout and current decision."""
     state = await tables.states.state(table.id)
@@ -159,7 +159,7 @@ async def list_partitions(
     partitions, after = await tables.states.page(table.id, after=page_token or "", limit=limit)
     found = (await tables.states.calibrated_partitions(table.id, tuple(partitions))).refusals
     refused = found.in_force(TableFingerprint.of(state.metadata, in_force.policy), state.version)
-    context = DecisionContext.of_policy(policy, state.metadata.partition_columns)
+    context = DecisionContext.of_policy(policy, state.metadata.partition_columns, operations.now_ms())
     context = replace(context, refusals=KnownRefusals(refused))
     return PartitionList(
         version=state.version,

@@ -193,7 +193,8 @@ async def table_status(
     learned = await tables.states.calibration(table.id)
     counters = dict(await queue.counters.read(table.id))
     refused = await _refusals(table.id, cursor, in_force.policy, tables)
-    context = replace(DecisionContext.of_policy(learned.applied_to(in_force.policy), columns), refusals=refused)
+    context = DecisionContext.of_policy(learned.applied_to(in_force.policy), columns, now_ms)
+    context = replace(context, refusals=refused)
     summary = await _summary(table.id, context, tables)
     records = await tables.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     ((row, jobs),) = await tables.index.rows([table])
@@ -210,7 +211,7 @@ async def table_status(
         partitions=summary.partitions,
         eligible_partitions=summary.eligible,
         layout=layout_view(summary.total, in_force.policy.size_levels, summary.excess),
-        policy=policy_view(in_force),
+        policy=policy_view(in_force, now_ms),
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, queue, prices),
         refusal=refusal,

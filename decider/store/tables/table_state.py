@@ -15,6 +15,7 @@ from decider.state.commit_pace import NO_COMMITS, UNKNOWN_PACE, CommitCounts, Co
 from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
 from decider.state.level_fit import NOT_FITTED, LevelFit
+from decider.state.own_tail import OwnTail
 from decider.state.refused_partitions import NO_REFUSALS, RefusedPartitions
 from decider.state.table_summary import NOTHING_COUNTED, TableSummary
 from decider.state.target_fit import NO_TARGET, TargetFit
@@ -66,7 +67,7 @@ class TableState:
     clustered table, `cells`: of one in cells; None for any other. `pace`: how often writers commit. `together_ms`: when
     the merges that wait for each other are ready. `release`: of the decider that wrote it; another one tries refused
     files again. `group`: the one of the queue that has the table's jobs, as the scripts read it; empty: the queue
-    itself.
+    itself. `own_tail`: our newest rewrites, which a catalog may undo.
     """
 
     version: int
@@ -97,6 +98,7 @@ class TableState:
     cells: CellFiles | None = None
     release: str = RELEASE
     group: str = ""
+    own_tail: OwnTail = ()
 
     def encode(self, since: "TableState | None" = None) -> dict[str, str]:
         """Write the cursor as the fields of its hash; the queue's scripts read the format: an actor has to know it.

@@ -103,7 +103,8 @@ def _plan(asked: OptimizeArguments, location: str) -> LocalPlan:
     except ValueError:
         raise typer.BadParameter(f"expected one of {', '.join(RewriteKind)}", param_hint="--mode") from None
     request = LocalRequest(kind, asked.partitions, asked.properties, force=asked.force)
-    return make_plan(location, _snapshot(location), request, decider_settings(os.environ).tracking.policy)
+    default, now_ms = decider_settings(os.environ).tracking.policy, time.time_ns() // 1_000_000
+    return make_plan(location, _snapshot(location), request, default, now_ms=now_ms)
 
 
 def _snapshot(location: str) -> Snapshot:
@@ -196,6 +197,8 @@ def _show(out: Output, made: LocalPlan) -> None:
         out.line(f"… and {len(rows) - ROWS_SHOWN} more partitions")
     for issue in made.issues:
         out.line(f"The property {issue.property} = {issue.value} cannot be used and is left out: {issue.reason}.")
+    for note in made.notes:
+        out.line(f"{note}.")
     if not made.groups:
         whys = "; ".join(f"{counted(count, 'partition')}: {reason.message}" for reason, count in made.reasons.items())
         return out.line(f"Nothing to do at version {made.version}. {whys}".rstrip())

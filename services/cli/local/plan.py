@@ -19,6 +19,7 @@ from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_count import count_partitions
 from shared.layout.planner import FileGroup, Plan
+from shared.policy.partition_filter import describe_moving
 from shared.policy.policy import Policy, PropertyIssue, apply
 from shared.policy.properties import read_settings
 from shared.table import PartitionColumn, Snapshot
@@ -41,7 +42,8 @@ class LocalRequest:
 class LocalPlan:
     """The plans with work, partitions in the order of their keys; `before` and `after` are of the whole table.
 
-    reasons: partitions without work, by why. issues: properties of the table that cannot be used.
+    reasons: partitions without work, by why. issues: properties of the table that cannot be used. notes: what a filter
+    that moves with the time is now.
     """
 
     location: str
@@ -57,6 +59,7 @@ class LocalPlan:
     issues: tuple[PropertyIssue, ...]
     table_uuid: str = ""
     format: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def groups(self) -> tuple[FileGroup, ...]:
@@ -74,8 +77,8 @@ class LocalPlan:
         return sum(plan.files_replaced for plan in self.plans)
 
 
-def make_plan(location: str, snapshot: Snapshot, request: LocalRequest, default: Policy) -> LocalPlan:
-    """Plan a table on a snapshot of it.
+def make_plan(location: str, snapshot: Snapshot, request: LocalRequest, default: Policy, *, now_ms: int) -> LocalPlan:
+    """Plan a table on a snapshot of it, as of a time in ms since 1970.
 
     Raises Unsupported for a table that a rewrite could damage, whatever is forced; InvalidInput for a property that
     cannot be used and for a partition that the table does not have.
@@ -88,13 +91,14 @@ def make_plan(location: str, snapshot: Snapshot, request: LocalRequest, default:
     # A person who runs the command wants this table planned, even if it is disabled for the decider.
     selection = PlanSelection(request.partitions, request.kind)
     # Of all actions, this process can only run compaction.
-    planned = plan_table(snapshot, selection, replace(policy, enabled=True), [COMPACTION])
+    planned = plan_table(snapshot, selection, replace(policy, enabled=True), [COMPACTION], now_ms)
     now = {partition: one.state for partition, one in count_partitions(snapshot.files, policy).items()}
     then = now | {one.partition: one.predicted for one in planned.plans}
     before, after = (TableSummary.of(states.values(), policy) for states in (now, then))
     return LocalPlan(
         location, snapshot.version, request.kind, planned.columns, policy, planned.plans, planned.partitions, before,
         after, planned.reasons, in_force.issues, snapshot.metadata.table_uuid, snapshot.metadata.format,
+        describe_moving(policy.filter, now_ms),
     )  # fmt: skip
 
 
@@ -115,6 +119,7 @@ def describe(made: LocalPlan) -> dict[str, Any]:
         "plans": [_described(one, made.columns) for one in made.plans],
         "without_work": {reason.value: count for reason, count in made.reasons.items()},
         "issues": [{"property": one.property, "value": one.value, "reason": one.reason} for one in made.issues],
+        "notes": list(made.notes),
     }
 
 

@@ -22,6 +22,9 @@ PROOFREAD_KEY = "lakewright.proofread"
 """Entry of a snapshot's summary that says by what its outputs were compared with their inputs: `rows`, `bytes` or, if
 one of them was not compared, `unverified`."""
 
+YIELD_KEY, YIELD = "polaris.internal.conflict-resolution.by-operation-type.replace", "rollback"
+"""Entry of the summary of a `replace` snapshot that a catalog may undo for a writer, as Polaris and Lakekeeper do."""
+
 SPEC_KEY = "#spec"
 """Entry of a partition key that names the partition spec; left out for the first one."""
 

@@ -1,7 +1,9 @@
 """One slot with a queue and a table in memory: claims, the fence before each commit, and the rounds of a job."""
 
 import json
+import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +18,10 @@ from shared.layout.partition_stats import SORT_LEVEL_TAG
 from shared.policy.policy import MIB
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
+from shared.table import PartitionKey
 from tests.support.worker_world import EIGHT, PAYLOAD, POLICY, World
+
+DAY_MS = 86_400_000
 
 
 def lost() -> None:
@@ -56,6 +61,35 @@ def test_a_table_that_is_switched_off_is_left_alone_unless_it_was_asked_for_desp
     world.run()
     assert world.end()["verdict"] == verdict
     assert bool(world.engine.origins) is despite_switch
+
+
+@pytest.mark.parametrize(
+    ("text", "decided_ms", "verdict"),
+    [
+        ("dt >= current_date", -DAY_MS, "cancelled"),
+        ("dt >= current_date - 2 days", -DAY_MS, "done"),
+        ("dt < current_date", DAY_MS, "done"),
+        ("dt < current_date", -DAY_MS, "cancelled"),
+        ("dt >= '9999-01-01'", -DAY_MS, "done"),
+    ],
+    ids=["left", "stayed", "entered by the decider's clock, which is ahead", "has not entered", "does not move"],
+)
+def test_a_partition_that_has_left_the_filter_since_the_decision_is_left_alone(
+    text: str, decided_ms: int, verdict: str
+) -> None:
+    """The partition is today's; decided so many ms from now."""
+    now_ms = time.time_ns() // 1_000_000
+    day = datetime.fromtimestamp(now_ms / 1000, UTC).date()
+    if "- 2 days" not in text and ">=" in text:
+        day -= timedelta(days=1)
+    policy = replace(PAYLOAD.policy, filter=text)
+    world = World(payload=replace(PAYLOAD, policy=policy, decided_ms=now_ms + decided_ms))
+    partition = PartitionKey(f'{{"dt":"{day}"}}')
+    world.partition = partition
+    world.engine.append([100_000] * 8, partition)
+    world.run()
+    assert world.end()["verdict"] == verdict
+    assert bool(world.engine.origins) is (verdict == "done")
 
 
 @pytest.mark.parametrize(("is_hot", "commits"), [(True, 2), (False, 1)])

@@ -20,12 +20,16 @@ from shared.queue.model import Band, JobId, JobKey, JobState, StopReason, Token
 from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionColumn, PartitionKey
 
+NOW_MS = 1_774_963_815_000
+"""2026-03-31 13:30:15 UTC."""
+
 SMALL = Policy(target_bytes=MIB)
 
 
 def test_every_policy_field_is_shown_with_unit_and_origin() -> None:
     shown = policy_view(
-        resolve_unregistered(Policy(), {"lakewright.tolerance": "0.2", "lakewright.idle-compaction-after": "off"}, {})
+        resolve_unregistered(Policy(), {"lakewright.tolerance": "0.2", "lakewright.idle-compaction-after": "off"}, {}),
+        NOW_MS,
     )
     values = {one.property: one for one in shown.values}
     assert len(values) == len(PROPERTIES)

@@ -149,9 +149,9 @@ def test_a_table_of_a_format_without_orders_is_not_sorted_and_its_record_says_so
     assert contradictions(record) == ()
     assert SORTING.plan(PARTITION, files(9), policy, RewriteKind.LEVELS).groups == ()
     snapshot = Snapshot(1, 0, TableMetadata("u"), TableProtocol(1, 2), tuple(files(9)))
-    planned = plan_table(snapshot, PlanSelection(), policy, ACTIONS)
+    planned = plan_table(snapshot, PlanSelection(), policy, ACTIONS, 0)
     assert (planned.plans, planned.reasons[Reason.NOT_FOR_FORMAT]) == ((), 1)
-    assert plan_table(snapshot, PlanSelection(), SORTED, ACTIONS).plans
+    assert plan_table(snapshot, PlanSelection(), SORTED, ACTIONS, 0).plans
 
 
 @pytest.mark.parametrize("order", [{"sort_by": "k"}, {"zorder_by": "k"}, {"clustering_order": ClusteringOrder.TIME}])

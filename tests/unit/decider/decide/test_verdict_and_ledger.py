@@ -9,15 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.decide import ledger
+from decider.decide.actions import ACTIONS
 from decider.decide.calibration import Calibration
 from decider.decide.compaction import COMPACTION
 from decider.decide.context import ConstantContention, DecisionContext
-from decider.decide.decision import DecisionKind, Prediction, RefusedPart, Trigger, TriggerSource
+from decider.decide.decision import DecisionKind, Prediction, RefusedPart, TableSignals, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from decider.decide.funnel import CommitCounter, funnel_counts, funnel_stages
 from decider.decide.job_request import FIRST_STEP, job_request, priority, rested_step
+from decider.decide.table_action import evaluate_table
 from shared.errors import InvalidInput
-from shared.jobs.payload import CHECKPOINT, COMPACT, SORT, VACUUM, RewriteKind
+from shared.jobs.payload import CHECKPOINT, COMPACT, SORT, VACUUM, JobPayload, RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_of_sizes
 from shared.layout.planner import plan, plan_full
@@ -27,8 +29,18 @@ from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import Band
 from shared.queue.settings import SETTINGS
 from shared.run_counters import RunCounter
-from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId, TableMetadata, TableRef
+from shared.table import (
+    Commit,
+    CommitOrigin,
+    DataFile,
+    PartitionColumn,
+    PartitionKey,
+    TableId,
+    TableMetadata,
+    TableRef,
+)
 from tests.support.decisions import (
+    context_of,
     contradictions,
     decide_after_commit,
     decide_on_state,
@@ -138,6 +150,30 @@ def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:
     assert "The small files hold 2 MiB; the target is 8 MiB." in message(MIB, MIB)
     assert "The small files hold 5 KiB; the target is 8 MiB." in message(2 << 10, 3 << 10)
     assert "% of the target; 15.0% are tolerated." in message(MIB, MIB, *[9 * MIB] * 200)
+
+
+def test_a_record_has_the_literals_of_a_filter_that_moves() -> None:
+    policy = replace(POLICY, filter="dt < current_date")
+    columns = (PartitionColumn("dt", "dt", "string"),)
+    for day, reason in (("2026-01-30", Reason.ELIGIBLE), ("2026-01-31", Reason.FILTERED)):
+        context = context_of(policy, columns=columns, at_ms=1_769_860_800_000)
+        partition = PartitionKey(f'{{"dt":"{day}"}}')
+        made = evaluate(context, partition, state(*[100_000] * 10), Trigger(1), COMPACTION)
+        record = ledger.decode(ledger.encode(made, context))
+        assert (record.reason, record.literal_filter) == (reason, "dt < date '2026-01-31'")
+        assert record.message.endswith("The filter dt < current_date was dt < date '2026-01-31'.")
+        assert record.policy == policy, "as it is written"
+        assert contradictions(record) == ()
+        if made.prediction is not None:
+            assert JobPayload.decode(job_request(context, made).payload).decided_ms == context.at_ms
+    still = context_of(replace(policy, filter="dt < '2026-01-31'"), columns=columns, at_ms=1_769_860_800_000)
+    made = evaluate(still, PartitionKey('{"dt":"2026-01-30"}'), state(*[100_000] * 10), Trigger(1), COMPACTION)
+    assert ledger.decode(ledger.encode(made, still)).literal_filter == ""
+    assert JobPayload.decode(job_request(still, made).payload).decided_ms == 0
+    signals = TableSignals(3)
+    of_table = evaluate_table(context, signals, Trigger(1, TriggerSource.TIMER), ACTIONS.table_actions[0])
+    told = ledger.decode(ledger.encode(of_table, context)).message
+    assert told.endswith("The filter dt < current_date was dt < date '2026-01-31'.")
 
 
 def test_a_sentence_says_what_is_refused_and_that_the_partition_waits_for_it() -> None:

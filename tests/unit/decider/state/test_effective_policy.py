@@ -420,6 +420,19 @@ def test_a_filter_of_a_registration_does_not_widen_what_an_owners_age_deletes() 
     assert (found.policy.filter, found.policy.delete_rows_after) == ("dt >= '2026-01-01'", "90 days of ts")
 
 
+def test_only_the_owner_lets_rewrites_be_undone_for_writers() -> None:
+    asked = {"lakewright.yield-to-writers": "on"}
+    assert PolicyDefaults().resolve(TABLE, asked, {}, LogStatus(format="iceberg")).policy.yield_to_writers
+    found = PolicyDefaults().resolve(replace(TABLE, properties=asked), {}, {}, LogStatus(format="iceberg"))
+    assert not found.policy.yield_to_writers
+    (issue,) = found.issues
+    assert (issue.property, issue.is_blocking) == ("lakewright.yield-to-writers", False)
+    assert "each rewrite that is undone is lost" in issue.reason
+    both = asked | {"lakewright.primary-key": "id"}
+    issues = PolicyDefaults().resolve(replace(TABLE, properties=both), {}, {}, LogStatus(format="iceberg")).issues
+    assert ["which rows are removed" in one.reason for one in issues] == [True, False]
+
+
 def test_a_registration_cannot_change_which_rows_an_owners_key_removes() -> None:
     own = {"lakewright.primary-key": "id", "lakewright.sequence-by": "ts"}
     others = {"lakewright.primary-key": "country", "lakewright.sequence-by": "id"}

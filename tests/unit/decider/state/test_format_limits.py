@@ -129,6 +129,7 @@ def test_what_a_format_does_not_have_has_a_note() -> None:
         "lakewright.merge-deletes-at": "10",
         "lakewright.convert-deletes-at": "10",
         "lakewright.compute-statistics-at": "0.1",
+        "lakewright.yield-to-writers": "on",
     }
     assert in_force("iceberg", wanted).notes == ()
     assert in_force("delta", wanted).notes == (
@@ -136,4 +137,5 @@ def test_what_a_format_does_not_have_has_a_note() -> None:
         "compute-statistics-at has no effect on Delta tables: they have no place for statistics of columns",
         "merge-deletes-at has no effect on Delta tables: they have no delete files",
         "convert-deletes-at has no effect on Delta tables: they have no delete files by value",
+        "yield-to-writers has no effect on Delta tables: no catalog could undo their commits",
     )

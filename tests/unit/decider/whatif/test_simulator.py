@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -109,6 +110,29 @@ def test_a_replay_touches_no_partition_that_the_decider_would_not() -> None:
     )
     assert everywhere < there < nowhere == 100
     assert replay_lakewright(history, replace(POLICY, enabled=False), tail_ms=DAY_MS).files_at_end == 100
+
+
+def test_a_filter_that_moves_is_replayed_as_of_each_commit_and_as_time_goes_on() -> None:
+    columns = (PartitionColumn("dt", "p1", "string"),)
+    first_ms = 20_000 * DAY_MS
+    days = [
+        partition_key(columns, {"p1": datetime.fromtimestamp((first_ms + n * DAY_MS) / 1000, UTC).date().isoformat()})
+        for n in range(3)
+    ]
+    commits = [
+        Commit(n, first_ms + n * DAY_MS // 10, "WRITE", (DataFile(f"f{n}", MIB, days[n // 10]),)) for n in range(30)
+    ]
+    history = CommitTrace((), tuple(commits), columns)
+
+    def replayed(text: str | None, tail_ms: int = 0) -> tuple[int, int]:
+        policy = replace(POLICY, filter=text, idle_compaction_after_s=None)
+        done = replay_lakewright(history, policy, tail_ms=tail_ms)
+        return done.files_at_end, done.jobs
+
+    assert replayed("dt < current_date")[1] == 2, "each day is merged once it is over"
+    assert replayed("dt < current_date", DAY_MS)[1] == 3, "the last one after the last commit"
+    assert replayed("dt >= current_date - 1 days") == replayed(None)
+    assert replayed("dt < current_date - 9 days") == (30, 0)
 
 
 def test_rewrites_after_a_number_of_commits_are_replayed() -> None:

@@ -326,6 +326,14 @@ def test_settings_that_cannot_be_used_are_refused_with_the_reason(name: str, val
         report({"lakewright.fan-in": "4"}, {name: value})
 
 
+def test_a_report_says_what_a_filter_that_moves_was_at_the_last_commit() -> None:
+    told = report({"lakewright.filter": "dt >= current_date - 7 days"})["notes"]
+    (note,) = (one for one in told if "moves with the time" in one)
+    assert "at the last of them, lakewright.filter = dt >= current_date - 7 days is now dt >= date '" in note
+    notes = report({"lakewright.filter": "dt >= '2026-01-01'"}, {"lakewright.filter": "dt < current_date"})["notes"]
+    assert sum("moves with the time" in one for one in notes) == 1
+
+
 def test_what_holds_in_production_and_not_in_a_replay_is_reported() -> None:
     unusable, fitted = report({"lakewright.target-file-size": "banana"})["notes"]
     assert "lakewright.target-file-size = banana cannot be used" in unusable

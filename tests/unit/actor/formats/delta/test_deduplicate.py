@@ -1,7 +1,10 @@
 """Which partitions a removal of older rows reads, and when it stops; what needs a JVM is tested with Spark."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -95,13 +98,16 @@ class World:
         monkeypatch.setattr(TableLog, "partitions", lambda *at: frozenset(x.file.partition for x in listed(*at)))
         monkeypatch.setattr(TableLog, "commit_delete", commit)
 
-    def run(self, policy: Policy = POLICY, *, stop_after: int = 10**9, **asked: Any) -> TableJobOutcome:
+    def run(
+        self, policy: Policy = POLICY, *, stop_after: int = 10**9, decided_ms: int = 0, **asked: Any
+    ) -> TableJobOutcome:
         boundary = SimpleNamespace(
             check_files=lambda *_: None, check_links=lambda _place, paths: self.checked.extend(paths)
         )
         options, decided, control = DeduplicateOptions(**asked).encode(), policy_digest({}), Control()
         control.stop_after = stop_after
         job = TableJob(DEDUPLICATE, "file:///t", policy, CommitOrigin("j", 1), policy_digest=decided, options=options)
+        job = replace(job, decided_ms=decided_ms)
         scala, sessions = FakeScala(self.table), FakeSessions(self.table)
         parts: tuple[Any, ...] = (scala, sessions, boundary, None, job, control, RESERVED_BYTES)
         return Deduplication(*parts).run()
@@ -119,6 +125,30 @@ def test_all_partitions_are_read_or_those_that_the_owners_filter_permits(world: 
     world.read.clear()
     world.run(Policy(primary_key="p", sequence_by="p", filter="p >= 'b'"))
     assert world.read == [["b"], ["c"]]
+
+
+def test_a_partition_that_has_left_the_filter_since_the_decision_loses_no_row_and_one_that_enters_is_compared(
+    world: World,
+) -> None:
+    table, now_ms = world.table, time.time_ns() // 1_000_000
+    days = [str(datetime.fromtimestamp(now_ms / 1000, UTC).date() - timedelta(days=age)) for age in range(4)]
+    table.commit(*(add(str(age), p=day) for age, day in enumerate(days)))
+    reads = {
+        ("p >= current_date - 1 days", -2): [["1"], ["0"]],
+        ("p >= current_date - 1 days", 2): [],
+        ("p < current_date", -2): [["3"]],
+        ("p < current_date", 2): [["3"], ["2"], ["1"]],
+        ("p < current_date - 1 days", 0): [["3"], ["2"]],
+    }
+    for (text, days_off), expected in reads.items():
+        world.read.clear()
+        world.run(Policy(primary_key="p", sequence_by="p", filter=text), decided_ms=now_ms + days_off * 86_400_000)
+        assert world.read == expected, (text, days_off)
+    for text, expected in (("p < current_date", [["3"], ["2"], ["1"]]), ("p > current_date - 9 days", [])):
+        world.read.clear()
+        policy = Policy(primary_key="p", sequence_by="p", filter=text)
+        world.run(policy, decided_ms=now_ms, since_version=table.version)
+        assert world.read == expected, "nothing was added since; others may have entered"
 
 
 def test_partitions_are_read_to_which_data_was_added_since_a_version_or_all_if_that_is_not_known(world: World) -> None:

@@ -115,6 +115,7 @@ class World:
             Policy(delete_rows_after=rule, **policy),
             CommitOrigin("j", 1),
             options=ExpiryOptions(decided_ms, dry_run=dry).encode(),
+            decided_ms=decided_ms,
         )
         fakes: tuple[Any, Any, Any, Any] = (FakeScala(self.table), FakeSessions(self.table), boundary, reader)
         return ExpiryJob(DeltaAgedTable(*fakes, job, self.control, 0), job, self.control).run()
@@ -300,6 +301,20 @@ def test_partitions_that_the_owners_filter_excludes_keep_their_rows(world: World
     world.table.commit(info(), *by_day(31, 40))
     world.run(filter=f"p >= '{days_ago(35)}'")
     assert world.table.live() == {"40"}
+
+
+@pytest.mark.parametrize("ahead", ["decider", "actor", "none"])
+def test_rows_are_deleted_where_the_filter_lets_them_be_at_the_decision_and_now(world: World, ahead: str) -> None:
+    """A clock that is ten days ahead lets no partition in."""
+    world.table.commit(info(), *by_day(31, 36, 44))
+    ten_days_ms = 10 * 86_400_000
+    world.clock_ms += ten_days_ms if ahead == "actor" else 0
+    decided_ms = NOW_MS + (ten_days_ms if ahead == "decider" else 0)
+    world.run(decided_ms=decided_ms, filter="p < current_date - 35 days")
+    assert world.table.live() == {"31"}
+    world.table.commit(info(), *by_day(38, 50))
+    world.run(decided_ms=decided_ms, filter="p >= current_date - 45 days and p < current_date - 35 days")
+    assert world.table.live() == {"31", "50"} | (set() if ahead == "none" else {"38"})
 
 
 def test_a_partition_column_with_a_value_that_is_no_day_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

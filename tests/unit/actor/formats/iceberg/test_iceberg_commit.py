@@ -15,7 +15,7 @@ from actor.rewrite.model import Attempt
 from shared.errors import OtherTable, RetryableError
 from shared.formats.iceberg.deletes import deletes_id
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
-from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY, TAGS_KEY, WRITE_KEY
+from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY, TAGS_KEY, WRITE_KEY, YIELD, YIELD_KEY
 from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
@@ -52,6 +52,7 @@ class FakeTable:
         self.failure: Exception | None = None
         self.deleted: list[str] = []
         self.updated_later_ms = 0
+        self.configuration: dict[str, str] = {}
 
     def target(self) -> IcebergTarget:
         made = IcebergTarget(self, self, self.head(), MARK, Comparisons(self._compare))
@@ -72,7 +73,7 @@ class FakeTable:
         current = self.rolled_back_to or last.id
         return TableHead(
             "file:///t",
-            TableMetadata("u"),
+            TableMetadata("u", (), self.configuration),
             TableProtocol(2, 2),
             last.timestamp_ms + self.updated_later_ms,
             current,
@@ -304,6 +305,31 @@ def test_a_commit_of_the_same_job_and_token_by_another_write_is_not_this_one() -
     attempt = target.begin((A, B))
     table.add({COMMIT_KEY: MARK, WRITE_KEY: "w-0"})
     assert target.find(attempt) is None
+
+
+def test_a_commit_that_the_catalog_has_undone_for_a_writer_is_not_taken_for_made() -> None:
+    """Its answer was lost: the writer's snapshot is in its place, and nothing names its files."""
+    table = FakeTable()
+    target = table.target()
+    attempt = target.begin((A, B))
+    assert target.commit(attempt) is not None
+    ours = table.chain.pop()
+    table.chain.append(SnapshotRecord(9, ours.parent, 0, ours.timestamp_ms - 1, "m", "append"))
+    assert target.find(attempt) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_asked"), [("on", True), ("TRUE", True), ("off", False), ("maybe", False), (None, False)]
+)
+def test_a_rewrite_lets_itself_be_undone_where_the_newest_properties_of_the_table_ask_for_it(
+    text: str | None, is_asked: bool
+) -> None:
+    table = FakeTable()
+    target = table.target()
+    table.configuration = {} if text is None else {"lakewright.yield-to-writers": text}
+    attempt = target.begin((A, B))
+    target.commit(attempt)
+    assert (table.chain[-1].summary.get(YIELD_KEY) == YIELD) is is_asked
 
 
 def test_a_commit_that_was_rolled_back_at_once_is_not_taken_for_refused() -> None:
