@@ -15,6 +15,7 @@ from actor.ports import TableJob, TableJobOutcome
 from actor.slot_queue import HeldJob
 from shared import tracing
 from shared.errors import RefusedFiles
+from shared.formats.registry import support_of
 from shared.jobs.payload import JobPayload
 from shared.partition_refusals import PartitionRefusals, TableFingerprint
 from shared.policy.properties import policy_digest
@@ -158,8 +159,10 @@ class TableJobRun(LeasedRun):
         if refused is not None:
             known = known.in_force(TableFingerprint(*self._report.payload.fingerprint))
         now_ms = time.time_ns() // 1_000_000
-        after = known.after_job(claim.key.kind, refused, claim.version, now_ms=now_ms, is_futile=is_futile)
-        self._refusals = after.encode()
+        step = support_of(self._report.payload.format).commit_step
+        self._refusals = known.after_job(
+            claim.key.kind, refused, claim.version, now_ms=now_ms, is_futile=is_futile, commit_step=step
+        ).encode()
 
     def work(self, control: TableJobProgress) -> None:
         """Run the job to its end."""

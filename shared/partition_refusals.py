@@ -276,18 +276,30 @@ class PartitionRefusals:
         paths = tuple(path[-MAX_MESSAGE_CHARS:] for path in newest.paths)
         return replace(self, refusals=(replace(newest, files=(), paths=paths, count=files),))
 
-    def after_run(self, version: int, *, has_committed: bool, has_refused: bool) -> "PartitionRefusals":
-        """Return what holds after a run that ended at a version: a futile one makes the next attempt wait longer."""
+    def after_run(
+        self, version: int, *, has_committed: bool, has_refused: bool, commit_step: int = 1
+    ) -> "PartitionRefusals":
+        """Return what holds after a run that ended at a version: a futile one makes the next attempt wait longer.
+
+        commit_step: by how much versions grow with a commit.
+        """
         if not has_committed and not has_refused:
             return self
         is_whole = any(one.is_whole for one in self.refusals)
         futile = 0 if has_committed else self.futile_runs + 1
         doublings = max(futile - 1, 0) if is_whole else futile - 2
-        hold = 0 if doublings < 0 else min(LONGEST_HOLD, FIRST_HOLD << min(doublings, LONGEST_HOLD.bit_length()))
-        return replace(self, futile_runs=futile, held_until=version + hold if hold else 0)
+        held_until = 0 if doublings < 0 else version + _hold(doublings) * commit_step
+        return replace(self, futile_runs=futile, held_until=held_until)
 
     def after_job(
-        self, kind: str, refused: LakewrightError | None, version: int, *, now_ms: int, is_futile: bool = True
+        self,
+        kind: str,
+        refused: LakewrightError | None,
+        version: int,
+        *,
+        now_ms: int,
+        is_futile: bool = True,
+        commit_step: int = 1,
     ) -> "PartitionRefusals":
         """Return what holds after a job on the whole table that was refused at a version; None: it was not.
 
@@ -297,8 +309,7 @@ class PartitionRefusals:
         if refused is None:
             return replace(self, jobs=others)
         before = sum(one.runs for one in self.jobs if one.kind == kind)
-        hold = min(LONGEST_HOLD, FIRST_HOLD << min(before, LONGEST_HOLD.bit_length()))
-        runs, held_until = (before + 1, version + hold) if is_futile else (0, 0)
+        runs, held_until = (before + 1, version + _hold(before) * commit_step) if is_futile else (0, 0)
         reason = str(getattr(refused, "reason", RefusalReason.UNSUPPORTED))
         message, examined = str(refused)[:MAX_MESSAGE_CHARS], getattr(refused, "examined", None)
         one = JobRefusal(kind, reason, message, now_ms, runs, held_until, examined=examined)
@@ -328,6 +339,11 @@ class PartitionRefusals:
 
 NOTHING = PartitionRefusals()
 """Nothing is remembered."""
+
+
+def _hold(doublings: int) -> int:
+    """Return the commits without an attempt."""
+    return min(LONGEST_HOLD, FIRST_HOLD << min(doublings, LONGEST_HOLD.bit_length()))
 
 
 def file_id(path: str) -> str:

@@ -12,6 +12,7 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from actor.slot_queue import HeldJob
 from actor.table_job_run import TableJobReport
 from shared.errors import Difference, LeaseLost, RefusedFiles, RetryableError
+from shared.formats.registry import support_of
 from shared.partition_refusals import FIRST_HOLD, NOTHING, PartitionRefusals
 from shared.queue import decode
 from shared.queue.model import JobId, StopReason
@@ -148,6 +149,19 @@ def test_where_a_table_job_found_nothing_but_what_it_refuses_is_remembered_with_
     assert found is not None
     assert (found.examined, found.holds_job(KIND, FIRST_HOLD)) == ({KIND: refused.examined}, True)
     assert (run_after(NOTHING, Difference("column v differs")) or NOTHING).examined == {}
+
+
+def test_a_refused_table_job_is_held_in_the_steps_of_its_format() -> None:
+    world = world_of(format="iceberg")
+    world.engine.format = "iceberg"
+
+    def refuse() -> None:
+        raise Difference("column v differs")
+
+    world.engine.before_commit = refuse
+    assert world.run()
+    (one,) = PartitionRefusals.decode(str(world.end()["refusals"])).jobs
+    assert one.held_until == 1 + FIRST_HOLD * support_of("iceberg").commit_step
 
 
 def test_an_engine_that_does_not_run_a_kind_never_gets_it() -> None:
