@@ -21,6 +21,7 @@ from actor.report import RunReport
 from actor.slot_queue import HeldJob
 from shared import tracing
 from shared.errors import Conflict, PermanentError, RefusedFiles, RetryableError, Unsupported
+from shared.formats.registry import support_of
 from shared.jobs.payload import SORT, JobPayload, RewriteKind
 from shared.layout.partition_stats import stats_of_files
 from shared.layout.planner import Plan, plan, plan_rewrite
@@ -72,7 +73,8 @@ class JobRun(LeasedRun):
     @property
     def refusals(self) -> str | None:
         """Refusals of the partition's files to be remembered; None: nothing new."""
-        return self._refused.to_remember(self.claim.version)
+        commit_step = 1 if self.report is None else support_of(self.payload.format).commit_step
+        return self._refused.to_remember(self.claim.version, commit_step)
 
     def fail(self, failure: Exception) -> None:
         """End the job; what refuses the partition as a whole is remembered, and is no failure of the job."""

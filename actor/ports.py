@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from actor.proofread.model import Proof
-from shared.errors import LakewrightError, PermanentError
+from shared.errors import LakewrightError, PermanentError, RefusedFiles
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup
 from shared.policy.policy import Policy, Proofread
@@ -155,7 +155,7 @@ class TableJobOutcome:
     """Outcome of a table job: the version that it read, versions that it committed, and its figures by name.
 
     Not `is_complete`: it stopped because it was asked to, and the next run goes on where it stopped. `reason`: why
-    nothing was to be done, or what was left out, as a sentence.
+    nothing was to be done, or what was left out, as a sentence. `left`: what it refused beside what it did.
     """
 
     version: int
@@ -164,6 +164,7 @@ class TableJobOutcome:
     figures: Mapping[str, int] = field(default_factory=dict, hash=False)
     is_complete: bool = True
     reason: str = ""
+    left: RefusedFiles | None = None
 
 
 class TableJobControl(Protocol):

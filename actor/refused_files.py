@@ -75,15 +75,19 @@ class RefusedInRun:
         """Refusals of this run, as far as they are remembered."""
         return self._known.refusals[-self._new :] if self._new else ()
 
-    def to_remember(self, version: int) -> str | None:
+    def to_remember(self, version: int, commit_step: int) -> str | None:
         """Return what is remembered from now on; None: the same as before. `version`: the newest of the table's known.
 
-        A run that could not read its partition changes nothing that it did not add.
+        A run that could not read its partition changes nothing that it did not add. commit_step: by how much versions
+        grow with a commit.
         """
         if self._version < 0 and not self._new:
             return None
         after = self._known.after_run(
-            max(version, self._version), has_committed=self.has_committed, has_refused=bool(self._new)
+            max(version, self._version),
+            has_committed=self.has_committed,
+            has_refused=bool(self._new),
+            commit_step=commit_step,
         )
         if not after.refusals and not self._new:
             after = replace(after, futile_runs=0, held_until=0)

@@ -15,6 +15,7 @@ from actor.ports import TableJob, TableJobOutcome
 from actor.slot_queue import HeldJob
 from shared import tracing
 from shared.errors import RefusedFiles
+from shared.formats.registry import support_of
 from shared.jobs.payload import JobPayload
 from shared.partition_refusals import PartitionRefusals, TableFingerprint
 from shared.policy.properties import policy_digest
@@ -148,17 +149,20 @@ class TableJobRun(LeasedRun):
         """End the job; a refusal is remembered."""
         super().fail(failure)
         if isinstance(failure, RefusedFiles) and self.verdict is RunResult.CANCELLED:
-            self._remember(failure)
+            self._remember(failure, is_futile=True)
 
-    def _remember(self, refused: RefusedFiles | None) -> None:
-        """Note that the job was refused, or no longer is."""
+    def _remember(self, refused: RefusedFiles | None, *, is_futile: bool) -> None:
+        """Note that the job was refused, if not `is_futile` a part of it, or no longer is."""
         claim, known = self.claim, PartitionRefusals.decode(self.claim.refusals)
         if self._report is None or (refused is None and not known.jobs):
             return
         if refused is not None:
             known = known.in_force(TableFingerprint(*self._report.payload.fingerprint))
         now_ms = time.time_ns() // 1_000_000
-        self._refusals = known.after_job(claim.key.kind, refused, claim.version, now_ms=now_ms).encode()
+        step = support_of(self._report.payload.format).commit_step
+        self._refusals = known.after_job(
+            claim.key.kind, refused, claim.version, now_ms=now_ms, is_futile=is_futile, commit_step=step
+        ).encode()
 
     def work(self, control: TableJobProgress) -> None:
         """Run the job to its end."""
@@ -182,5 +186,5 @@ class TableJobRun(LeasedRun):
         done = self._report.outcome = engine.run_table_job(job, control)
         self.is_over = True
         if done.commits:
-            self._remember(None)
+            self._remember(done.left, is_futile=False)
         self.verdict = RunResult.DONE if done.is_complete else stopped_result(self.lease.stop_reason)

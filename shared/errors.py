@@ -15,6 +15,7 @@ LakewrightError
 """
 
 from shared.refusals import RefusalReason
+from shared.table import ExaminedTable
 
 
 class LakewrightError(Exception):
@@ -45,13 +46,15 @@ class Unsupported(InvalidInput):
 class RefusedFiles(Unsupported):
     """Files that are not rewritten as they are: remembered until they, the table's schema or properties, or we change.
 
-    `files` are their paths as the table spells them, empty: all of a group.
+    `files` are their paths as the table spells them, empty: all of a group. `examined`: where a job on the table as a
+    whole found nothing but what it refuses; None: that is not known.
     """
 
     def __init__(self, message: str, *, reason: RefusalReason, files: tuple[str, ...] = (), field: str = "") -> None:
         super().__init__(message, field=field)
         self.reason = reason
         self.files = files
+        self.examined: ExaminedTable | None = None
 
 
 class Difference(RefusedFiles):

@@ -22,7 +22,7 @@ from shared.paths.data_paths import canonical_path
 from shared.policy.policy import Policy
 from shared.refusals import RefusalReason
 from shared.release import RELEASE, is_newer
-from shared.table import DataFile, PartitionKey, TableMetadata
+from shared.table import DataFile, ExaminedTable, PartitionKey, TableMetadata
 from shared.typed_json import from_json, to_json
 
 MAX_BYTES = 32 * 1024
@@ -162,7 +162,8 @@ class FileRefusal:
 class JobRefusal:
     """Why jobs of one kind on the table as a whole are refused: no timer leads to one before a version of the table.
 
-    runs: how many in a row were refused. It names no files, because such a job may rewrite any.
+    runs: how many in a row were refused. It names no files, because such a job may rewrite any. examined: what it left
+    there does not count for another job; None: not known.
     """
 
     kind: str
@@ -173,6 +174,7 @@ class JobRefusal:
     held_until: int
     paths: tuple[str, ...] = ()
     count: int = 0
+    examined: ExaminedTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,32 +276,53 @@ class PartitionRefusals:
         paths = tuple(path[-MAX_MESSAGE_CHARS:] for path in newest.paths)
         return replace(self, refusals=(replace(newest, files=(), paths=paths, count=files),))
 
-    def after_run(self, version: int, *, has_committed: bool, has_refused: bool) -> "PartitionRefusals":
-        """Return what holds after a run that ended at a version: a futile one makes the next attempt wait longer."""
+    def after_run(
+        self, version: int, *, has_committed: bool, has_refused: bool, commit_step: int = 1
+    ) -> "PartitionRefusals":
+        """Return what holds after a run that ended at a version: a futile one makes the next attempt wait longer.
+
+        commit_step: by how much versions grow with a commit.
+        """
         if not has_committed and not has_refused:
             return self
         is_whole = any(one.is_whole for one in self.refusals)
         futile = 0 if has_committed else self.futile_runs + 1
         doublings = max(futile - 1, 0) if is_whole else futile - 2
-        hold = 0 if doublings < 0 else min(LONGEST_HOLD, FIRST_HOLD << min(doublings, LONGEST_HOLD.bit_length()))
-        return replace(self, futile_runs=futile, held_until=version + hold if hold else 0)
+        held_until = 0 if doublings < 0 else version + _hold(doublings) * commit_step
+        return replace(self, futile_runs=futile, held_until=held_until)
 
     def after_job(
-        self, kind: str, refused: LakewrightError | None, version: int, *, now_ms: int
+        self,
+        kind: str,
+        refused: LakewrightError | None,
+        version: int,
+        *,
+        now_ms: int,
+        is_futile: bool = True,
+        commit_step: int = 1,
     ) -> "PartitionRefusals":
-        """Return what holds after a job on the whole table that was refused at a version; None: it was not."""
+        """Return what holds after a job on the whole table that was refused at a version; None: it was not.
+
+        Not `is_futile`: it did a part of its work, so that the next one is not held.
+        """
         others = tuple(one for one in self.jobs if one.kind != kind)
         if refused is None:
             return replace(self, jobs=others)
         before = sum(one.runs for one in self.jobs if one.kind == kind)
-        hold = min(LONGEST_HOLD, FIRST_HOLD << min(before, LONGEST_HOLD.bit_length()))
+        runs, held_until = (before + 1, version + _hold(before) * commit_step) if is_futile else (0, 0)
         reason = str(getattr(refused, "reason", RefusalReason.UNSUPPORTED))
-        message = str(refused)[:MAX_MESSAGE_CHARS]
-        return replace(self, jobs=(*others, JobRefusal(kind, reason, message, now_ms, before + 1, version + hold)))
+        message, examined = str(refused)[:MAX_MESSAGE_CHARS], getattr(refused, "examined", None)
+        one = JobRefusal(kind, reason, message, now_ms, runs, held_until, examined=examined)
+        return replace(self, jobs=(*others, one))
 
     def holds_job(self, kind: str, version: int) -> bool:
         """Return whether no timer leads to a job of a kind on the whole table at a version."""
         return any(one.kind == kind and version < one.held_until for one in self.jobs)
+
+    @property
+    def examined(self) -> Mapping[str, ExaminedTable]:
+        """The state in which a job of each kind on the whole table left work, as far as that is known."""
+        return {one.kind: one.examined for one in self.jobs if one.examined is not None}
 
     def encode(self) -> str:
         """Write as JSON text; empty where nothing is remembered."""
@@ -316,6 +339,11 @@ class PartitionRefusals:
 
 NOTHING = PartitionRefusals()
 """Nothing is remembered."""
+
+
+def _hold(doublings: int) -> int:
+    """Return the commits without an attempt."""
+    return min(LONGEST_HOLD, FIRST_HOLD << min(doublings, LONGEST_HOLD.bit_length()))
 
 
 def file_id(path: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import NamedTuple, NewType
 
 from shared.refusals import Refusal
@@ -192,6 +193,21 @@ class Position:
     def __lt__(self, other: "Position") -> bool:
         """Return whether this position comes before another one of the same table."""
         return self.version < other.version
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedTable:
+    """State of a table that a job examined to its end, leaving work there; `digest`: of its position.
+
+    waits_for_data: what was left may succeed once others removed data files; otherwise it never does.
+    """
+
+    digest: str
+    waits_for_data: bool = True
+
+
+NOTHING_EXAMINED: Mapping[str, ExaminedTable] = MappingProxyType({})
+"""States by the kind of job where none is known."""
 
 
 MAX_VERSION = 2**63 - 1

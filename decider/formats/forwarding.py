@@ -8,7 +8,7 @@ from decider.state.file_columns import LiveFiles
 from shared.jobs.options import VacuumOptions
 from shared.layout.upkeep import UpkeepFound
 from shared.policy.policy import Policy
-from shared.table import Commit, Position, Snapshot, TableMetadata
+from shared.table import NOTHING_EXAMINED, Commit, ExaminedTable, Position, Snapshot, TableMetadata
 
 R = TypeVar("R")
 
@@ -59,9 +59,11 @@ class ForwardingReader:
         """Return the version of the newest checkpoint."""
         return await (await self._found()).checkpoint()
 
-    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:
+    async def upkeep(
+        self, kinds: Collection[str], examined: Mapping[str, ExaminedTable] = NOTHING_EXAMINED
+    ) -> Mapping[str, UpkeepFound]:
         """Return what the newest metadata need."""
-        return await (await self._found()).upkeep(kinds)
+        return await (await self._found()).upkeep(kinds, examined)
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return version and number of files of the newest checkpoint."""

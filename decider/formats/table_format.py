@@ -18,7 +18,7 @@ from shared.layout.upkeep import UpkeepFound
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.refusals import Refusal
-from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
+from shared.table import NOTHING_EXAMINED, Commit, ExaminedTable, Position, Snapshot, TableMetadata, TableProtocol
 
 MAX_SCANNED = 1_000
 """Commits that one page of rewrites examines; at the read-ahead and 20 ms a request that is a good second."""
@@ -140,11 +140,14 @@ class TableReader(Protocol):
         It costs one request, so an old answer is possible where a writer does not announce its checkpoints.
         """
 
-    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:
+    async def upkeep(
+        self, kinds: Collection[str], examined: Mapping[str, ExaminedTable] = NOTHING_EXAMINED
+    ) -> Mapping[str, UpkeepFound]:
         """Return what the newest metadata need, by the kinds of jobs that are asked for and are kinds of upkeep.
 
         A kind is absent where there is no snapshot, where it is not known, or where the format has no such thing.
         Manifests cost a request beside that for the metadata, and delete files one more for each manifest of them.
+        examined: where the last job of a kind left work that it refused; it does not count until it may have changed.
         """
 
     async def checkpointed_files(self) -> tuple[int, int] | None:

@@ -18,7 +18,10 @@ class UpkeepDryRun(RequestPreview):
     due: bool = shown("Whether an automatic run is due.")
     reason: str = shown("Machine-readable reason.")
     count: int = shown("Manifests or delete files of the newest snapshot, or all rows.")
-    excess: int = shown("How many of them would be saved or merged, or have changed since the newest statistics.")
+    excess: int = shown(
+        "How many of them would be saved or merged, or have changed since the newest statistics; without those that "
+        "the last run refused."
+    )
     bytes: int = shown("Size in bytes of the manifests, or of all files; 0 for delete files.")
 
 
@@ -41,7 +44,8 @@ class UpkeepRequest(TableRequest):
         """Count what a run would find."""
         kind = self.of.kind
         table.require_runnable(kind)
-        known = (await table.reader.upkeep([kind])).get(kind)
+        examined = await table.tracker.examined(table.ref, table.metadata, table.policy, table.version)
+        known = (await table.reader.upkeep([kind], examined)).get(kind)
         need, found, refusal = self.of.need(known, table.policy), known or UpkeepFound(0, 0), table.refusal
         return UpkeepDryRun(
             table.version,

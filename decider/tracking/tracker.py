@@ -4,7 +4,7 @@ An event only means that the table may have changed; `table_tracking` reads what
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from decider.decide.actions import ACTIONS, ActionRegistry
@@ -24,8 +24,11 @@ from decider.tracking.table_tracking import TableTracking, TrackingParts, TrackR
 from shared.errors import RetryableError
 from shared.formats.registry import support_of
 from shared.jobs.payload import VACUUM
+from shared.partition_refusals import TableFingerprint
+from shared.partitions import WHOLE_TABLE
+from shared.policy.policy import Policy
 from shared.queue.limits import LEDGER_KEPT
-from shared.table import Snapshot, TableId, TableMetadata, TableRef
+from shared.table import NOTHING_EXAMINED, ExaminedTable, Snapshot, TableId, TableMetadata, TableRef
 
 OPEN_LOGS = 1_000
 """Logs kept open; an open log is a client object of a few kilobytes."""
@@ -100,13 +103,22 @@ class TableTracker:
     async def signals(self, table: TableRef, cursor: TableState, kinds: Collection[str]) -> TableSignals:
         """Return what decisions of these kinds about a whole table rest on, with its newest checkpoint and index."""
         reader = self._logs.at(table.location)
-        upkeep = await reader.upkeep(kinds)
+        policy = self.effective(table, cursor).policy
+        examined = await self.examined(table, cursor.metadata, policy, cursor.version)
+        upkeep = await reader.upkeep(kinds, examined)
         twins = await self.twins(table, cursor.metadata) if VACUUM in kinds else ()
         signals = replace(cursor.signals, upkeep=upkeep, twins=twins, checkpoint=await reader.checkpoint())
-        policy = self.effective(table, cursor).policy
         if not policy.traits.is_indexed:
             return signals
         return replace(signals, index=await read_index(table, reader, cursor.version, policy))
+
+    async def examined(
+        self, table: TableRef, metadata: TableMetadata, policy: Policy, version: int
+    ) -> Mapping[str, ExaminedTable]:
+        """Return where jobs on the table as a whole left work that they refused, by their kind."""
+        known = (await self._parts.states.calibrated_partitions(table.id, [WHOLE_TABLE])).refusals
+        in_force = known.in_force(TableFingerprint.of(metadata, policy), version).get(WHOLE_TABLE)
+        return NOTHING_EXAMINED if in_force is None else in_force.examined
 
     async def twins(self, table: TableRef, metadata: TableMetadata) -> tuple[str, ...]:
         """Return the other names that a table is registered under, where each has metadata of its own."""

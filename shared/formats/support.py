@@ -24,6 +24,7 @@ class FormatSupport:
     empty: SQL cannot name such a table. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
     rewrite can sort rows or keep their order. lacks: what its tables have none of, by the kind of the job on it.
     has_entries: each name of a table in catalogs has its own metadata, and so its own history.
+    commit_step: by how much versions grow with a commit; where they are times in ms, with one a minute.
     names_cluster_columns: a property names the columns that its tables are clustered by.
     instead: for each kind that it does not run, what an owner can do. own_retention_s: how long a table with these
     properties keeps removed files by itself, in seconds; raises InvalidInput where that cannot be read. index_status:
@@ -37,6 +38,7 @@ class FormatSupport:
     orders_rows: bool = True
     lacks: Mapping[str, str] = field(default_factory=dict, hash=False)
     has_entries: bool = False
+    commit_step: int = 1
     names_cluster_columns: bool = False
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
     own_retention_s: Callable[[Mapping[str, str]], int] = _none_s

@@ -16,12 +16,14 @@ class UpkeepFound:
     """Number of manifests, delete files or rows, how many of them a run would save or renew (`excess`), and bytes.
 
     Of delete files, whose bytes are not counted, there may be as many after a merge, because each data file gets one of
-    its own. Where several become one, that one is not in excess.
+    its own. Where several become one, that one is not in excess. Neither is what the last run `refused`, until that may
+    have changed.
     """
 
     count: int
     excess: int
     bytes: int = 0
+    refused: int = 0
 
     @property
     def share(self) -> Fraction:
@@ -73,7 +75,8 @@ class UpkeepKind:
     def describe(self, found: UpkeepFound) -> str:
         """Return what was found as a sentence."""
         kept = found.count - found.excess
-        return self.found_text.format(count=found.count, excess=found.excess, kept=kept, bytes=found.bytes)
+        text = self.found_text.format(count=found.count, excess=found.excess, kept=kept, bytes=found.bytes)
+        return f"{text} The last run refused {found.refused} of them, which do not count." if found.refused else text
 
 
 class ManifestReason(DecisionReason):

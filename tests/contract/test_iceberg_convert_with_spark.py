@@ -22,10 +22,10 @@ KEYS = (2, 3)
 """Ids of the columns v and x."""
 
 
-def convert(ice: "IcebergLab", table: str) -> TableJobOutcome:
+def convert(ice: "IcebergLab", table: str, control: Control | None = None) -> TableJobOutcome:
     policy = Policy(proofread=Proofread.STRICT)
     job = TableJob(CONVERT_DELETES.kind, ice.location(table), policy, CommitOrigin("job-1", 7))
-    return ice.engine.run_table_job(job, Control())
+    return ice.engine.run_table_job(job, control or Control())
 
 
 def delete_keys(ice: "IcebergLab", table: str, keys: Sequence[tuple[str, int]]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,19 @@ from decider.store.tables.table_state import TableStateStore
 from decider.store.tables.timer_queries import TimerStore
 from services.cli.__main__ import app
 from services.cli.local.plan import LocalRequest, make_plan
+from shared.errors import RefusedFiles
 from shared.formats.iceberg.names import VACUUM_KEY
+from shared.formats.iceberg.positions import position_digest
 from shared.formats.options import FormatOptions
 from shared.jobs.payload import JobPayload, RewriteKind
 from shared.layout.commit_metadata import CommitMetadata
+from shared.partition_refusals import NOTHING, TableFingerprint
 from shared.paths.locations import table_id
 from shared.policy.policy import Policy
-from shared.queue import queries
-from shared.queue.model import JobState
-from shared.table import CommitOrigin
+from shared.queue import commands, queries
+from shared.queue.model import JobState, RunResult
+from shared.refusals import RefusalReason
+from shared.table import CommitOrigin, ExaminedTable
 from tests.contract.formats.worlds import access
 from tests.support.aged_table import DAY_MS, now_ms, set_time
 from tests.support.iceberg_folder import IcebergFolder
@@ -505,6 +509,47 @@ def test_deletes_by_value_are_counted_and_converted_when_due(
     assert (shown["count"], shown["due"], shown["reason"]) == (2, True, "many_deletes_by_value")
     requested = decider.post("/v1/tables/converted/actions/convert-deletes", {}).json()
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("convert_deletes", "merged")]
+
+
+def test_deletes_by_value_that_an_actor_refused_are_not_counted_again(
+    decider: LiveDecider, tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They count again with others that are new, or once a data file is gone that they may have waited for."""
+    monkeypatch.setattr("decider.decide.metadata_upkeep.EVALUATED_AFTER_MS", 0)
+    made = IcebergFolder(tmp_path / "refused")
+    made.create("0-00abcd")
+    made.commit([made.file(200 << 20, rows=1_000), made.file(200 << 20, rows=1_000)])
+    register(decider, made.location, name="refused", properties={"lakewright.convert-deletes-at": "2"})
+    queue = SyncQueueExecutor(connect(redis_url), "default")
+
+    def commit(*, deletes: int = 0, gone: Sequence[str] = ()) -> bool:
+        """Return whether a conversion is due after a commit; it is refused at once."""
+        new = [made.file(9, content=DataFileContent.EQUALITY_DELETES, rows=1) for _ in range(deletes)]
+        made.commit(new, gone, operation="overwrite", summary={"deleted-data-files": str(len(gone))} if gone else {})
+        decider.post("/v1/events", {"table": made.location})
+        decider.drain()
+        decider.run(decider.task("timers").run_once())
+        shown = decider.post("/v1/tables/refused/actions/convert-deletes", {"dry_run": True}).json()
+        nonce = str(made.commits)
+        for claim in queue.run(commands.claim("default", worker="w", nonce=nonce, slots=9, lease_ms=60_000)):
+            refused = RefusedFiles("INT96", reason=RefusalReason.TYPES)
+            refused.examined = ExaminedTable(position_digest(made.uuid, made.snapshot))
+            known = NOTHING.in_force(TableFingerprint(*JobPayload.decode(claim.payload).fingerprint))
+            known = known.after_job(claim.key.kind, refused, claim.version, now_ms=1)
+            end = {"run_result": RunResult.DONE, "cost_bytes": 0, "seen_version": claim.version}
+            end["refusals"] = known.encode()
+            queue.run(commands.finish("default", worker="w", nonce=nonce, id=claim.id, token=claim.token, **end))
+            assert (claim.key.kind, shown["due"]) == ("convert_deletes", True)
+            return True
+        assert not shown["due"]
+        return False
+
+    (path, _) = made.live
+    assert [commit(deletes=1), commit(deletes=1), commit(), commit(deletes=1)] == [False, True, False, False]
+    assert [commit(deletes=1), commit(), commit(gone=[path]), commit()] == [True, False, True, False]
+    last = decider.get("/v1/tables/refused/decisions", limit=1)["decisions"][0]
+    assert last["reason"] == "few_deletes_by_value"
+    assert "The last run refused 4 of them" in json.dumps(last)
 
 
 def test_what_pyiceberg_does_not_know_blocks_no_table_and_an_unknown_type_is_refused_once(

@@ -160,7 +160,7 @@ class RefusedPartition(RuleBasedStateMachine):
             run.note(RewriteOutcome(version, tuple(ends), 0, 0), payload)
             done += 1
         assert done, "the job was empty"
-        text = run.to_remember(self.version)
+        text = run.to_remember(self.version, 1)
         self.stored = self.stored if text is None else text
 
     def teardown(self) -> None:

@@ -43,6 +43,7 @@ class MemoryEngine:
         self.marks: dict[int, commit_metadata.CommitMetadata] = {}
         self.broken: dict[PartitionKey, Exception] = {}
         self.before_commit: Callable[[], None] = lambda: None
+        self.left: RefusedFiles | None = None
         self.after_commit: Callable[[], None] = lambda: None
         self.cancelled = threading.Event()
         self.refusal: str | None = None
@@ -162,7 +163,7 @@ class MemoryEngine:
                 return TableJobOutcome(self.version, self._metadata, figures={"steps": done}, is_complete=False)
             control.may_change()
             control.measured({"steps": done + 1})
-        return TableJobOutcome(self.version, self._metadata, (self.version,), {"steps": steps})
+        return TableJobOutcome(self.version, self._metadata, (self.version,), {"steps": steps}, left=self.left)
 
     @property
     def _metadata(self) -> TableMetadata:

@@ -16,9 +16,11 @@ from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, Policy
 from shared.refusals import Refusal
 from shared.table import (
+    NOTHING_EXAMINED,
     Commit,
     CommitOrigin,
     DataFile,
+    ExaminedTable,
     PartitionColumn,
     PartitionKey,
     Position,
@@ -117,7 +119,9 @@ class MemoryLog:
     async def checkpoint(self) -> int | None:
         return self.checkpointed
 
-    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:
+    async def upkeep(
+        self, kinds: Collection[str], examined: Mapping[str, ExaminedTable] = NOTHING_EXAMINED
+    ) -> Mapping[str, UpkeepFound]:
         return {}
 
     async def checkpointed_files(self) -> tuple[int, int] | None:

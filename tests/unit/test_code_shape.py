@@ -36,7 +36,7 @@ RECORDS = {
     "services/cli/local/plan.py": {"LocalPlan"},
     "services/cli/local/run.py": {"LocalRun"},
     "shared/layout/commit_metadata.py": {"CommitMetadata"},
-    "shared/formats/iceberg/manifests.py": {"Entry"},
+    "shared/formats/support.py": {"FormatSupport"},
     "shared/index/signal.py": {"IndexSignal"},
     "shared/index/status.py": {"IndexMetrics"},
     "shared/jobs/payload.py": {"JobPayload"},

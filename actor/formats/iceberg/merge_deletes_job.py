@@ -22,7 +22,7 @@ from actor.formats.iceberg.delete_groups import LiveDeletes, groups_of, named_in
 from actor.formats.iceberg.deletes_target import DeletesTarget, FoundDeletes, MergedTable
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.staged import NewDeletes, StagedGroup
-from actor.formats.iceberg.value_groups import LiveValues, value_groups, with_vectors
+from actor.formats.iceberg.value_groups import MOST_TRIED, LiveValues, value_groups, with_vectors
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.model import Proof, Rewritten
@@ -36,7 +36,7 @@ from shared.formats.iceberg.positions import newest_position
 from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
 from shared.refusals import RefusalReason
-from shared.table import DataFile, DeleteKind
+from shared.table import DataFile, DeleteKind, ExaminedTable
 
 NOTHING = "no delete file is to be merged"
 VALUES_TOO_MANY = "deletes by value apply to too many data files to be converted: compact the table first"
@@ -73,11 +73,17 @@ class TableDeletes(Protocol):
 class _Known:
     """Knowledge of a run: of which delete files the rows say that they are of one data file, and refused groups.
 
-    Groups are named by their delete files. Files never change.
+    Groups are named by their delete files. Files never change. has_failed: what was left out may succeed later.
     """
 
     is_of_one: dict[str, bool] = field(default_factory=dict)
     refused: dict[frozenset[str], LakewrightError] = field(default_factory=dict)
+    has_failed: bool = False
+
+    @property
+    def is_lasting(self) -> bool:
+        """True if another run would refuse the same: nothing failed that may succeed, and nothing was left untried."""
+        return not self.has_failed and sum(len(names) == 1 for names in self.refused) < MOST_TRIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class _Look:
     """Groups that are due now, why others stay, and whether more are to be examined (`is_partial`).
 
     found: what the groups were found in; again: finds it in other metadata; written: writes what replaces the delete
-    files of a group.
+    files of a group. waits_for_data: what stays may go once data files are removed.
     """
 
     point: str
@@ -95,6 +101,7 @@ class _Look:
     groups: Sequence[InputGroup] = ()
     reason: str = ""
     is_partial: bool = False
+    waits_for_data: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +138,11 @@ class MergeDeletesJob:
         if reason:
             return TableJobOutcome(version, metadata, reason=reason)
         figures, commits, lost = Counter({"replaced": 0, "written": 0, "removed": 0}), list[int](), 0
+        left: LakewrightError | None = None
         while head.current is not None:
             look = self._look(head)
             if look.found is None or not (look.groups or look.is_partial):
-                reason = look.reason
+                reason, left = look.reason, self._left(look, head)
                 break
             if self.control.should_stop() or len(commits) == MOST_COMMITS:
                 return TableJobOutcome(version, metadata, tuple(commits), figures, is_complete=False)
@@ -152,9 +160,12 @@ class MergeDeletesJob:
                 raise Conflict(f"others changed the delete files of {self.job.location} each time", kind=Verdict.TAKEN)
             head = self.table.refresh()
             self.check(head)
-        if reason and not commits:
-            raise self._remembered(reason)
-        return TableJobOutcome(version, metadata, tuple(commits), figures, reason=reason if commits else NOTHING)
+        if left is not None and not commits:
+            raise left
+        lasting = left if isinstance(left, RefusedFiles) else None
+        return TableJobOutcome(
+            version, metadata, tuple(commits), figures, reason=reason if commits else NOTHING, left=lasting
+        )
 
     def _count(self, committed: Iterable[StagedGroup], figures: Counter[str]) -> None:
         for one in committed:
@@ -171,7 +182,9 @@ class MergeDeletesJob:
         look = _Look("merging", self.deletes.look, self._merged, found, reason=TOO_MANY)
         if found is not None:
             look = self._groups(look, found, head)
-        return look if values is None else replace(look, reason=_joined(values.reason, look.reason))
+        if values is None:
+            return look
+        return replace(look, reason=_joined(values.reason, look.reason), waits_for_data=values.waits_for_data)
 
     def _by_value(self, conversion: Conversion, head: TableHead) -> _Look:
         """Return the deletes by value that can become positions now, and why others stay."""
@@ -184,11 +197,12 @@ class MergeDeletesJob:
         refused = [names for names in self._known.refused if not names.isdisjoint(usable)]
         groups = value_groups(found, usable.values(), refused)
         reason = _reason(len(groups.left), 0, self._refused_of(usable))
+        waits_for_data = bool(reason)
         if unusable:
             name, why = next(iter(unusable.items()))
             reason = _joined(f"{len(unusable)} delete files by value stay, the first, {name}: {why}", reason)
         written = partial(self._converted, conversion, found)
-        return _Look("converting", look, written, found, groups.groups, reason)
+        return _Look("converting", look, written, found, groups.groups, reason, waits_for_data=waits_for_data)
 
     def _refused_of(self, live: Collection[str]) -> list[LakewrightError]:
         """Return why groups of live delete files by value are refused; of several, if one was not refused alone."""
@@ -240,14 +254,21 @@ class MergeDeletesJob:
             is_of_one = isinstance(found, Unsupported) or FAILURES.blame(error) is not Blame.ALL
         if not is_of_one:
             raise error
+        self._known.has_failed |= isinstance(found, RetryableError)
         return found
 
-    def _remembered(self, reason: str) -> LakewrightError:
-        """Return the error of a run that left all as it is: as a refusal, it holds the next one."""
+    def _left(self, look: _Look, head: TableHead) -> LakewrightError | None:
+        """Return why delete files stay, which is remembered; None: none do."""
+        if not look.reason:
+            return None
         first = next(iter(self._known.refused.values()), None)
-        if isinstance(first, (RefusedFiles, RetryableError)):
+        if isinstance(first, RetryableError):
             return first
-        return RefusedFiles(f"{self.job.location}: {reason}", reason=RefusalReason.UNSUPPORTED)
+        left = first if isinstance(first, RefusedFiles) else None
+        left = left or RefusedFiles(f"{self.job.location}: {look.reason}", reason=RefusalReason.UNSUPPORTED)
+        if self._known.is_lasting:
+            left.examined = ExaminedTable(newest_position(head).digest, look.waits_for_data)
+        return left
 
     def _require_within(self, head: TableHead, paths: Sequence[str]) -> None:
         """Raise Unsupported if one of these files lies where it must not be read or written."""

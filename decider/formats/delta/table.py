@@ -13,7 +13,16 @@ from shared.jobs.options import VacuumOptions
 from shared.layout.upkeep import UpkeepFound
 from shared.policy.policy import Policy
 from shared.refusals import Refusal
-from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableMetadata, TableProtocol
+from shared.table import (
+    BEFORE_FIRST,
+    NOTHING_EXAMINED,
+    Commit,
+    ExaminedTable,
+    Position,
+    Snapshot,
+    TableMetadata,
+    TableProtocol,
+)
 
 
 class DeltaTable:
@@ -95,7 +104,11 @@ class DeltaTable:
         found = await self._log.last_checkpoint()
         return -1 if found is None else found
 
-    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:  # noqa: ARG002 - the protocol's
+    async def upkeep(
+        self,
+        kinds: Collection[str],  # noqa: ARG002 - the protocol's
+        examined: Mapping[str, ExaminedTable] = NOTHING_EXAMINED,  # noqa: ARG002 - the protocol's
+    ) -> Mapping[str, UpkeepFound]:
         """Return nothing: the log lists the files and their deletion vectors, and has no statistics of columns."""
         return {}
 

@@ -4,6 +4,7 @@ A manifest stays in the lists of later snapshots until it is rewritten, so the n
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 
 from decider.formats.iceberg.source import MetadataSource
@@ -33,12 +34,18 @@ class EntryReader:
     ) -> AsyncGenerator[tuple[SnapshotRecord, Sequence[Entry]], None]:
         """Yield the same for snapshots of one chain, oldest first, with one list where no manifest vanished."""
         listed = await self.manifests(snapshots[-1]) if snapshots else ()
+        by_writer: dict[int | None, list[Manifest]] = defaultdict(list)
+        for manifest in listed:
+            by_writer[manifest.added_by].append(manifest)
         for start in range(0, len(snapshots), READ_AHEAD):
             some = snapshots[start : start + READ_AHEAD]
             of_each: list[Sequence[Manifest]] = []
             for one in some:
-                still_listed = _written_by(one, listed, is_own=one is snapshots[-1])
-                of_each.append(await self._written(one) if still_listed is None else still_listed)
+                if one is snapshots[-1]:
+                    of_each.append(_written_by(one, listed))
+                else:
+                    still_listed = by_writer[one.id]
+                    of_each.append(still_listed if _are_all(one, still_listed) else await self._written(one))
             entries = iter(await self._entries_of_each(head, [one for found in of_each for one in found]))
             for snapshot, manifests in zip(some, of_each, strict=True):
                 yield snapshot, [entry for _ in manifests for entry in next(entries)]
@@ -55,7 +62,7 @@ class EntryReader:
         return await asyncio.to_thread(decode_manifest_list, body, snapshot.manifest_list)
 
     async def _written(self, snapshot: SnapshotRecord) -> Sequence[Manifest]:
-        return [one for one in await self.manifests(snapshot) if one.added_by in (snapshot.id, None)]
+        return _written_by(snapshot, await self.manifests(snapshot))
 
     async def _entries(self, head: TableHead, manifests: Sequence[Manifest]) -> Sequence[Entry]:
         return [entry for found in await self._entries_of_each(head, manifests) for entry in found]
@@ -73,17 +80,19 @@ def _decoded(head: TableHead, manifests: Sequence[Manifest], bodies: Sequence[by
     return [decode_manifest(body, manifest, head.specs) for body, manifest in zip(bodies, manifests, strict=True)]
 
 
-def _written_by(snapshot: SnapshotRecord, listed: Sequence[Manifest], *, is_own: bool) -> Sequence[Manifest] | None:
-    """Return the manifests that a snapshot wrote, by the list of a later one; None if some may be in it no more.
+def _written_by(snapshot: SnapshotRecord, own: Sequence[Manifest]) -> Sequence[Manifest]:
+    """Return the manifests of a snapshot's own list that it wrote."""
+    return [one for one in own if one.added_by in (snapshot.id, None)]
 
-    Surely all of an append are there if they add as many files as it says. Other snapshots write manifests of what they
-    removed, which the next ones leave out. is_own: the list is the snapshot's.
+
+def _are_all(snapshot: SnapshotRecord, found: Sequence[Manifest]) -> bool:
+    """Return whether surely all manifests that a snapshot wrote are these, which a later list still has.
+
+    They are those of an append if they add as many files as it says. Other snapshots write manifests of what they
+    removed, which the next ones leave out.
     """
-    if is_own:
-        return [one for one in listed if one.added_by in (snapshot.id, None)]
     named = whole_number(snapshot.summary.get(_ADDED, ""))
     if snapshot.operation != "append" or named is None or not _NOT_OF_APPENDS.isdisjoint(snapshot.summary):
-        return None
-    found = [one for one in listed if one.added_by == snapshot.id]
+        return False
     is_known = all(one.added_files is not None and not one.has_deletes for one in found)
-    return found if is_known and sum(one.added_files or 0 for one in found) == named else None
+    return is_known and sum(one.added_files or 0 for one in found) == named

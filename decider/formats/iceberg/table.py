@@ -34,7 +34,16 @@ from shared.paths.boundary import Boundary
 from shared.paths.locations import catalog_name
 from shared.policy.policy import Policy
 from shared.refusals import Refusal
-from shared.table import Commit, DataFile, Position, Snapshot, TableMetadata, TableProtocol
+from shared.table import (
+    NOTHING_EXAMINED,
+    Commit,
+    DataFile,
+    ExaminedTable,
+    Position,
+    Snapshot,
+    TableMetadata,
+    TableProtocol,
+)
 from shared.whole_numbers import whole_number
 
 
@@ -149,11 +158,13 @@ class IcebergTable:
         """Return None: metadata files are whole, so there are no checkpoints."""
         return None
 
-    async def upkeep(self, kinds: Collection[str]) -> Mapping[str, UpkeepFound]:
+    async def upkeep(
+        self, kinds: Collection[str], examined: Mapping[str, ExaminedTable] = NOTHING_EXAMINED
+    ) -> Mapping[str, UpkeepFound]:
         """Return what the newest metadata need; nothing is read for other kinds."""
         if not any(kind in READERS for kind in kinds):
             return {}
-        return await upkeep(self._reader, await self._source.head(), kinds)
+        return await upkeep(self._reader, await self._source.head(), kinds, examined)
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return None: each snapshot has its totals."""

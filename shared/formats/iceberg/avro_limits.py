@@ -35,13 +35,18 @@ class _Cursor:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
+        self._view = memoryview(body)
+        self._end = len(body)
         self.at = 0
 
     @property
     def is_at_end(self) -> bool:
-        return self.at >= len(self._body)
+        return self.at >= self._end
 
     def varint(self) -> int:
+        if self.at < self._end and (byte := self._body[self.at]) < 0x80:  # noqa: PLR2004 - the bit that says that more follow
+            self.at += 1
+            return byte
         found = shift = 0
         for byte in self._body[self.at : self.at + _MAX_VARINT_BYTES]:
             self.at += 1
@@ -59,10 +64,11 @@ class _Cursor:
         return (found >> 1) ^ -(found & 1)
 
     def take(self, length: int) -> memoryview:
-        if not 0 <= length <= len(self._body) - self.at:
-            raise EOFError(f"{length} bytes are expected at {self.at}, and the file has {len(self._body)}")
-        self.at += length
-        return memoryview(self._body)[self.at - length : self.at]
+        begin, end = self.at, self.at + length
+        if not begin <= end <= self._end:
+            raise EOFError(f"{length} bytes are expected at {begin}, and the file has {self._end}")
+        self.at = end
+        return self._view[begin:end]
 
     def text(self) -> bytes:
         return bytes(self.take(self.long()))
@@ -88,9 +94,9 @@ def check_blocks(body: bytes) -> AvroFile:
     if codec not in _CODECS:
         raise ValueError(f"its codec is {codec}; expected one of {', '.join(_CODECS)}")
     cursor.take(_SYNC_BYTES)
-    left, blocks = MAX_BYTES, []
+    left, blocks, decompressed = MAX_BYTES, [], _CODECS[codec]
     while not cursor.is_at_end:
-        records, block = cursor.long(), _CODECS[codec](cursor.take(cursor.long()), left)
+        records, block = cursor.long(), decompressed(cursor.take(cursor.long()), left)
         left -= len(block)
         if records > len(block):
             raise ValueError(f"a block of {len(block)} bytes claims {records} records")

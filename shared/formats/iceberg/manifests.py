@@ -6,7 +6,7 @@ An entry inherits what it leaves out from its manifest: the snapshot that added 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from shared.errors import Corrupt
 from shared.formats.iceberg.avro_records import decoded
@@ -80,8 +80,7 @@ def vector_name(path: str, offset: int | None) -> str:
     return f"{path}#{offset}"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One file of a manifest: `kind` is None for a data file.
 
     `snapshot` added the file, or deleted it if the status is DELETED; `file_sequence` is the sequence number of the
@@ -189,20 +188,18 @@ def _entry(raw: Mapping[str, Any], manifest: Manifest, key: Callable[[tuple[Any,
     status, file = _STATUSES[raw["status"]], raw["data_file"]
     snapshot, kind = raw.get("snapshot_id"), _kind(file)
     inherited = manifest.sequence_number if status is EntryStatus.ADDED else 0
-    file_sequence, sequence = (
-        inherited if (own := raw.get(name)) is None else own for name in ("file_sequence_number", "sequence_number")
-    )
+    file_sequence, sequence = raw.get("file_sequence_number"), raw.get("sequence_number")
     return Entry(
         status,
         manifest.added_by if snapshot is None else snapshot,
-        file_sequence,
+        inherited if file_sequence is None else file_sequence,
         str(file["file_path"]),
         key(tuple(file["partition"].values())),
         file["file_size_in_bytes"],
         file["record_count"],
         kind,
         manifest.spec,
-        sequence,
+        inherited if sequence is None else sequence,
         _referenced(file) if kind in (DeleteKind.POSITION, DeleteKind.VECTOR) else "",
         file.get("content_offset"),
     )
@@ -220,10 +217,10 @@ def _referenced(file: Mapping[str, Any]) -> str:
 
 
 def _kind(file: Mapping[str, Any]) -> DeleteKind | None:
-    content = _CONTENTS[file.get("content") or 0]
-    if content is _Content.DATA:
+    number = file.get("content")
+    if not number:
         return None
-    if content is _Content.EQUALITY_DELETES:
+    if _CONTENTS[number] is _Content.EQUALITY_DELETES:
         return DeleteKind.EQUALITY
     return DeleteKind.VECTOR if str(file["file_format"]).upper() == "PUFFIN" else DeleteKind.POSITION
 

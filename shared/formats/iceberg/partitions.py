@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from json import dumps
+from json import JSONEncoder
 from struct import pack, unpack
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from shared.table import PartitionKey
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = 12
+_KEYS = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Spec:
         }
         if self.id:
             texts[SPEC_KEY] = str(self.id)
-        return PartitionKey(dumps(texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+        return PartitionKey(_KEYS.encode(texts))
 
     def remembered_key(self) -> Callable[[tuple[Any, ...]], PartitionKey]:
         """Return `key` for the files of one manifest, most of them of a few partitions: each key is computed once."""

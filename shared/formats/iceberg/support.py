@@ -13,6 +13,7 @@ SUPPORT = FormatSupport(
     job_kinds=JOB_KINDS,
     orders_rows=False,
     has_entries=True,
+    commit_step=60_000,
     names_cluster_columns=True,
     instead={
         INDEX: "tables with a Qbeast index are Delta tables",

@@ -11,10 +11,13 @@ from actor.job_run import JobRun
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.slot_queue import HeldJob
 from actor.table_job_run import TableJobReport
-from shared.errors import Difference, LeaseLost, RetryableError
+from shared.errors import Difference, LeaseLost, RefusedFiles, RetryableError
+from shared.formats.registry import support_of
 from shared.partition_refusals import FIRST_HOLD, NOTHING, PartitionRefusals
 from shared.queue import decode
 from shared.queue.model import JobId, StopReason
+from shared.refusals import RefusalReason
+from shared.table import ExaminedTable
 from shared.tracing import Origin
 from tests.support.memory_engine import MemoryEngine
 from tests.support.recording_tracer import RecordingTracer
@@ -92,10 +95,12 @@ def test_a_table_job_for_another_table_at_its_place_is_cancelled() -> None:
     assert (end["verdict"], json.loads(end["result"])["versions"]) == ("cancelled", [])
 
 
-def run_after(refusals: PartitionRefusals, failure: Exception | None = None) -> PartitionRefusals | None:
+def run_after(
+    refusals: PartitionRefusals, failure: Exception | None = None, left: RefusedFiles | None = None
+) -> PartitionRefusals | None:
     """Run a job at version 1 whose table has these refusals; returns what is remembered from then on, if it changed."""
     world = world_of()
-    world.refusals = refusals.encode()
+    world.refusals, world.engine.left = refusals.encode(), left
 
     def end() -> None:
         if failure is not None:
@@ -123,6 +128,40 @@ def test_a_refused_table_job_is_remembered_by_its_kind_each_time_for_longer_unti
     found = run_after(known)
     assert found is not None
     assert found.jobs == ()
+
+
+def test_what_a_table_job_left_beside_what_it_did_is_remembered_without_a_hold() -> None:
+    left = RefusedFiles("keys of a type", reason=RefusalReason.TYPES)
+    left.examined = ExaminedTable("u.7", waits_for_data=False)
+    for before in (NOTHING, run_after(NOTHING, Difference("column v differs"))):
+        assert before is not None
+        found = run_after(before, left=left)
+        assert found is not None
+        (one,) = found.jobs
+        assert (one.message, found.examined, one.runs) == ("keys of a type", {KIND: left.examined}, 0)
+        assert not found.holds_job(KIND, 1)
+
+
+def test_where_a_table_job_found_nothing_but_what_it_refuses_is_remembered_with_its_hold() -> None:
+    refused = RefusedFiles("keys of a type", reason=RefusalReason.TYPES)
+    refused.examined = ExaminedTable("u.7")
+    found = run_after(NOTHING, refused)
+    assert found is not None
+    assert (found.examined, found.holds_job(KIND, FIRST_HOLD)) == ({KIND: refused.examined}, True)
+    assert (run_after(NOTHING, Difference("column v differs")) or NOTHING).examined == {}
+
+
+def test_a_refused_table_job_is_held_in_the_steps_of_its_format() -> None:
+    world = world_of(format="iceberg")
+    world.engine.format = "iceberg"
+
+    def refuse() -> None:
+        raise Difference("column v differs")
+
+    world.engine.before_commit = refuse
+    assert world.run()
+    (one,) = PartitionRefusals.decode(str(world.end()["refusals"])).jobs
+    assert one.held_until == 1 + FIRST_HOLD * support_of("iceberg").commit_step
 
 
 def test_an_engine_that_does_not_run_a_kind_never_gets_it() -> None:

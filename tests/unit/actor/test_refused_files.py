@@ -13,7 +13,8 @@ import pytest
 from actor.odd_files import first_odd, local_boundary
 from services.actor.settings import actor_settings
 from shared.errors import Corrupt, InvalidInput, NoTable, OtherTable, RefusedFiles, Unsupported
-from shared.partition_refusals import NOTHING, PartitionRefusals, TableFingerprint
+from shared.formats.registry import support_of
+from shared.partition_refusals import FIRST_HOLD, NOTHING, PartitionRefusals, TableFingerprint
 from shared.paths.boundary import Boundary
 from shared.policy.policy import MIB
 from shared.refusals import RefusalReason
@@ -160,6 +161,15 @@ def test_what_a_retry_cannot_cure_ends_the_job_at_once(failure: Exception, verdi
         assert (known.reason, known.is_whole) == (reason, True)
         assert remembered(world).fingerprint == FINGERPRINT
         assert remembered(world).held_until > 0
+
+
+def test_a_partition_is_held_in_the_steps_of_its_format() -> None:
+    world = World(payload=replace(PAYLOAD, format="iceberg"))
+    world.engine.format = "iceberg"
+    world.engine.broken = {PAYLOAD_KEY: Unsupported("a feature")}
+    assert world.run()
+    held = remembered(world).held_until - world.engine.version
+    assert held == FIRST_HOLD * support_of("iceberg").commit_step
 
 
 def test_a_refusal_after_the_partition_was_read_holds_for_the_table_that_the_run_read() -> None:

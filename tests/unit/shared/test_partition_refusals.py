@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from shared.errors import Difference, RefusedFiles, Unsupported
+from shared.formats.iceberg.names import FORMAT as ICEBERG
+from shared.formats.registry import support_of
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG, stats_of_files
 from shared.partition_refusals import (
     FIRST_HOLD,
@@ -25,6 +27,7 @@ POLICY = Policy(target_bytes=8 * MIB)
 METADATA = TableMetadata("u", (), {"delta.x": "1"}, schema_digest="s")
 HERE = TableFingerprint.of(METADATA, POLICY)
 KEY = PartitionKey("{}")
+MS_OF_MINUTE = 60_000
 ERROR = RefusedFiles("an unsigned column", reason=RefusalReason.TYPES)
 
 
@@ -133,6 +136,19 @@ def test_only_runs_that_found_nothing_else_make_the_next_attempt_wait_and_each_t
     assert known.after_run(100, has_committed=False, has_refused=False) == known
     committed = known.after_run(100, has_committed=True, has_refused=True)
     assert (committed.futile_runs, committed.held_until, committed.refusals) == (0, 0, known.refusals)
+
+
+def test_a_hold_is_as_long_where_versions_are_times() -> None:
+    """A table of Iceberg with a commit a minute waits for as many commits."""
+    step = support_of(ICEBERG).commit_step
+    assert step == MS_OF_MINUTE
+    known = remembered("a")
+    for hold in (0, FIRST_HOLD, 2 * FIRST_HOLD):
+        known = known.after_run(100, has_committed=False, has_refused=True, commit_step=step)
+        assert known.held_until == (100 + hold * step if hold else 0)
+    for hold in (FIRST_HOLD, 2 * FIRST_HOLD):
+        known = known.after_job("cluster", ERROR, 100, now_ms=1, commit_step=step)
+        assert known.jobs[0].held_until == 100 + hold * step
 
 
 def test_a_hold_keeps_commits_from_jobs_and_only_a_whole_refusal_keeps_timers_and_people() -> None:

@@ -69,3 +69,5 @@ def test_each_kind_has_a_property_that_is_off_and_reasons_of_its_own(kind: Upkee
 )
 def test_what_was_found_is_a_sentence(kind: UpkeepKind, sentence: str) -> None:
     assert kind.describe(UpkeepFound(51, 50, 900)) == sentence
+    refused = "The last run refused 7 of them, which do not count."
+    assert kind.describe(UpkeepFound(51, 50, 900, refused=7)) == f"{sentence} {refused}"

@@ -92,7 +92,8 @@ public final class IcebergFiles {
     Map lower = copied(whole.lowerBounds());
     Map upper = copied(whole.upperBounds());
     Map nans = copied(whole.nanValueCounts());
-    dropPartialBounds(footer, config, lower, upper);
+    Map nulls = copied(whole.nullValueCounts());
+    dropPartial(footer, config, lower, upper, nulls);
     for (Iterator one = TypeUtil.indexById(schema.asStruct()).values().iterator(); one.hasNext(); ) {
       Types.NestedField field = (Types.NestedField) one.next();
       Type.TypeID type = field.type().typeId();
@@ -113,21 +114,22 @@ public final class IcebergFiles {
         .withFormat(FileFormat.PARQUET)
         .withFileSizeInBytes(size)
         .withSplitOffsets(ParquetUtil.getSplitOffsets(footer))
-        .withMetrics(new Metrics(whole.recordCount(), whole.columnSizes(), whole.valueCounts(),
-            whole.nullValueCounts(), nans, lower, upper));
+        .withMetrics(new Metrics(whole.recordCount(), whole.columnSizes(), whole.valueCounts(), nulls, nans, lower,
+            upper));
     return (spec.isUnpartitioned() ? builder : builder.withPartition(first.partition())).build();
   }
 
   /**
-   * Leaves out the bounds of columns that a row group with values does not bound: Iceberg reads those of the other row
-   * groups as if they were of the file, which then would hide rows.
+   * Leaves out the bounds of columns that a row group with values does not bound, and nulls that one does not count:
+   * Iceberg takes those of the other row groups for the file's, which then would hide rows.
    */
-  private static void dropPartialBounds(ParquetMetadata footer, MetricsConfig config, Map lower, Map upper) {
+  private static void dropPartial(ParquetMetadata footer, MetricsConfig config, Map lower, Map upper, Map nulls) {
     for (int i = 0; i < footer.getBlocks().size(); i++) {
       List block = Collections.singletonList(footer.getBlocks().get(i));
       Metrics part = metrics(new ParquetMetadata(footer.getFileMetaData(), block), config);
       dropUnbounded(part, part.lowerBounds(), lower);
       dropUnbounded(part, part.upperBounds(), upper);
+      nulls.keySet().retainAll(part.nullValueCounts().keySet());
     }
   }
 

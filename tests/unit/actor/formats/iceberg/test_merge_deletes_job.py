@@ -18,12 +18,13 @@ from shared.errors import Conflict, Difference, LeaseLost, RefusedFiles, Retryab
 from shared.formats.iceberg import delete_merges
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, CONVERTED_KEY, PROOFREAD_KEY
+from shared.formats.iceberg.positions import position_digest
 from shared.layout import commit_metadata
 from shared.layout.upkeep import CONVERT_DELETES, MERGE_DELETES
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.refusals import RefusalReason
-from shared.table import CommitOrigin, DeleteKind
+from shared.table import CommitOrigin, DeleteKind, ExaminedTable
 from tests.support.java_errors import JavaError
 from tests.support.local_vacuum import Control
 from tests.support.memory_snapshots import KEYS, Footers, MemorySnapshots
@@ -553,6 +554,58 @@ def test_a_delete_by_value_that_cannot_be_read_is_left_out(failure: Exception, e
     assert (table.rows(), table.orphans(), second in table.now.deletes) == (rows, set(), False)
     with pytest.raises(ends_with):
         run(table, job=CONVERTS)
+
+
+def examined(table: MemorySnapshots, **waits: bool) -> ExaminedTable:
+    return ExaminedTable(position_digest("u", table.current), **waits)
+
+
+def test_a_run_notes_where_it_left_nothing_but_what_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is with the snapshot that it has made, if it did a part of its work."""
+    table, _ = table_of(1, deletes=0)
+    for value in (5, 6):
+        table.delete_values([value])
+    first, _ = table.now.deletes
+    left = run(table, job=CONVERTS, prove=refusing(first)).left
+    assert left is not None
+    assert (str(left), left.examined) == (f"{first} cannot be compared", examined(table))
+    with pytest.raises(RefusedFiles) as refused:
+        run(table, job=CONVERTS, prove=refusing(first))
+    assert refused.value.examined == examined(table)
+    monkeypatch.setattr(merge_deletes_job, "MOST_TRIED", 1)
+    with pytest.raises(RefusedFiles) as refused:
+        run(table, job=CONVERTS, prove=refusing(first))
+    assert refused.value.examined is None, "others were not tried alone"
+    assert run(table, job=CONVERTS).left is None
+
+
+def test_what_no_change_of_data_makes_possible_waits_for_none() -> None:
+    table, _ = table_of(1, deletes=0)
+    table.delete_values([5])
+    real = table._described
+    table._described = lambda name, path: replace(real(name, path), key_ids=(9,))  # type: ignore[method-assign]
+    with pytest.raises(RefusedFiles) as refused:
+        run(table, job=CONVERTS)
+    assert refused.value.examined == examined(table, waits_for_data=False)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_failure_that_may_pass_is_nothing_to_remember(is_first: bool) -> None:
+    table, paths = table_of(3)
+    refuses, lost = JavaError("UnsupportedOperationException", message="Cannot read deletes of AVRO"), LOST
+    failures = dict(zip(paths, [lost, refuses] if is_first else [refuses, lost], strict=False))
+    real = table.merged
+
+    def merged(inputs: list[LiveInput], deletes: list[list[AppliedDelete]]) -> list[NewDeletes | None]:
+        if failure := failures.get(inputs[0].path):
+            raise failure
+        return real(inputs, deletes)
+
+    table.merged = merged  # type: ignore[method-assign,assignment]
+    assert getattr(run(table).left, "examined", None) is None
+    with pytest.raises(RetryableError if is_first else RefusedFiles) as ended:
+        run(table)
+    assert getattr(ended.value, "examined", None) is None
 
 
 def test_deletes_by_value_that_cannot_be_converted_are_named_and_those_too_many_are_not_read() -> None:

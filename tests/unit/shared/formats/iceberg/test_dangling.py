@@ -1,6 +1,5 @@
 """Which data files a delete file applies to, and delete files that apply to none; Iceberg's scan is a contract."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +148,7 @@ ATTACHED_PLACES, ATTACHED_VALUES, VECTOR = DeleteKind.POSITION, DeleteKind.EQUAL
 def entry(path: str, sequence: int, *, kind: DeleteKind | None = None, of: str = "", **more: Any) -> Entry:
     offset = 7 if kind is VECTOR else None
     made = Entry(EntryStatus.EXISTING, 1, sequence, path, P, 9, 4, kind, 0, sequence, of, offset)
-    return replace(made, **more)
+    return made._replace(**more)
 
 
 def applied(file: Entry, *deletes: Entry, unpartitioned: tuple[int, ...] = ()) -> tuple[str | None, int]:
