@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 FIRST_RUNS = 10
 """Runs of a kind that the queue learns from before its prediction counts here."""
@@ -13,7 +14,7 @@ Rates = Mapping[str, tuple[float, ...]]
 """What the queue has learned, by kind and extent of a job (`budget.lua`)."""
 
 
-def decode_rates(stored: Mapping[bytes, bytes]) -> Rates:
+def decode_rates(stored: Mapping[Any, Any]) -> Rates:
     """Decode the hash of one table."""
     numbers = {kind.decode(): tuple(map(float, text.decode().split(","))) for kind, text in stored.items()}
     return {kind: rate for kind, rate in numbers.items() if "|" in kind}
