@@ -128,6 +128,17 @@ def test_the_history_of_thirty_days_is_drawn_with_events_and_core_time(
 
 
 @pytest.mark.usefixtures("orders")
+def test_the_next_jobs_of_a_table_are_told_apart_by_their_partitions(
+    decider: LiveDecider, person: Callable[..., Visit]
+) -> None:
+    rows = (
+        person(decider, viewport=PHONE).open("queue").get_by_role("region", name="Next", exact=True).locator("tbody tr")
+    )
+    for day in ("dt=2026-01-01", "dt=2026-01-02"):
+        expect(rows.filter(has_text=day)).to_have_count(1)
+
+
+@pytest.mark.usefixtures("orders")
 def test_jobs_that_cannot_start_are_counted_beside_the_order(
     decider: LiveDecider, person: Callable[..., Visit]
 ) -> None:
