@@ -181,7 +181,7 @@ def test_a_job_that_failed_is_said_on_the_first_screen_and_on_its_table(
     expect(alert).to_contain_text("the disk is gone")
 
 
-def test_what_a_person_has_to_mend_is_on_the_first_screen(
+def test_what_a_person_has_to_repair_is_on_the_first_screen(
     decider: LiveDecider, redis_url: str, tmp_path: Path, person: Callable[..., Visit]
 ) -> None:
     table = WrittenTable(tmp_path / "bad", days=("2026-01-01",))

@@ -15,7 +15,7 @@ const PLANS_SHOWN = 50;
 type Mode = OptimizeRequest['mode'];
 
 const MODES: readonly [Mode, string][] = [
-  ['levels', 'levels: merges that pay now'],
+  ['levels', 'levels: merges that are due'],
   ['idle', 'idle: all small files'],
   ['full', 'full: all that are not full'],
 ];
