@@ -46,6 +46,7 @@ def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(
     assert shown["bands"] == {"normal": 1, "low": 1, "urgent": 1}
     assert (shown["tenants"], shown["tables"]) == ({"sales": 3}, {"orders-1": 3})
     assert shown["next"][0]["reason"] == "strict_priority"
+    assert [one["partition_label"] for one in shown["next"]] == ["c", "a", "b"], "two jobs of a table are told apart"
     # A list of very many tables is left out on request; everything else stays.
     short = decider.get("/v1/queue", by_table=False)
     assert (short["tables"], short["oldest_waits_s"]["tables"]) == ({}, {})

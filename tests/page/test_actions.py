@@ -52,6 +52,24 @@ def test_optimize_shows_its_plan_first_and_then_makes_the_jobs(
     assert {job["band"] for job in queued} == {"urgent"}
 
 
+def test_the_mode_that_a_plan_names_can_be_chosen_there(
+    decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]
+) -> None:
+    few = WrittenTable(tmp_path / "few", days=("2026-01-01",))
+    few.append(1)
+    decider.register(few.path, "sales.few")
+    visit = person(decider)
+    tab = visit.open("tables/sales.few")
+    press(tab, "Optimize…")
+    dialog = tab.get_by_role("dialog")
+    expect(dialog.locator(".plan-sentence")).to_contain_text("The mode idle would merge them now.")
+    dialog.get_by_label("Mode").select_option("idle")
+    press(tab, "Dry run")
+    press(tab, "Rewrite 1 partition")
+    expect(tab.locator(".notice")).to_contain_text("1 job")
+    assert [job["table_name"] for job in decider.get("/v1/jobs", state="queued")["jobs"]].count("sales.few") == 1
+
+
 @pytest.mark.long("page")
 def test_a_partition_that_does_not_exist_is_reported_and_what_was_typed_stays(
     decider: LiveDecider, person: Callable[..., Visit]

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from playwright.sync_api import expect
 
+from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
 from decider.store.fleet_history import FleetHistory, FleetSample, SampleStep
 from shared.prices import Usage
@@ -128,6 +130,17 @@ def test_the_history_of_thirty_days_is_drawn_with_events_and_core_time(
 
 
 @pytest.mark.usefixtures("orders")
+def test_the_next_jobs_of_a_table_are_told_apart_by_their_partitions(
+    decider: LiveDecider, person: Callable[..., Visit]
+) -> None:
+    rows = (
+        person(decider, viewport=PHONE).open("queue").get_by_role("region", name="Next", exact=True).locator("tbody tr")
+    )
+    for day in ("dt=2026-01-01", "dt=2026-01-02"):
+        expect(rows.filter(has_text=day)).to_have_count(1)
+
+
+@pytest.mark.usefixtures("orders")
 def test_jobs_that_cannot_start_are_counted_beside_the_order(
     decider: LiveDecider, person: Callable[..., Visit]
 ) -> None:
@@ -166,6 +179,22 @@ def test_a_job_that_failed_is_said_on_the_first_screen_and_on_its_table(
     alert = visit.open("tables/sales.orders").get_by_role("alert")
     expect(alert).to_contain_text("1 failed attempt, next try in")
     expect(alert).to_contain_text("the disk is gone")
+
+
+def test_what_a_person_has_to_repair_is_on_the_first_screen(
+    decider: LiveDecider, redis_url: str, tmp_path: Path, person: Callable[..., Visit]
+) -> None:
+    table = WrittenTable(tmp_path / "bad", days=("2026-01-01",))
+    DeltaTable(table.path).alter.set_table_properties({"lakewright.fan-in": "many"}, raise_if_not_exists=False)
+    decider.register(table.path, "sales.bad")
+    with connect(redis_url) as client:
+        about = ActorInfo(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0"})
+        presence = Presence(SyncQueueExecutor(client, "default"), "worker-7-1", about, ttl_ms=600_000)
+        presence.announce([], busy_slots=0)
+        presence.report_death("no memory is left")
+    findings = person(decider).open().locator(".findings li")
+    expect(findings.filter(has_text="sales.bad has properties that cannot be used")).to_have_class("bad")
+    expect(findings.filter(has_text="Actor worker-7-1 died. no memory is left")).to_have_class("warn")
 
 
 def test_a_table_of_one_file_is_never_red(decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]) -> None:

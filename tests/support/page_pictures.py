@@ -80,6 +80,11 @@ def ask(url: str, what: str) -> Any:
     return httpx.get(f"{url}/v1/{what}", timeout=scaled(30), trust_env=False).raise_for_status().json()
 
 
+def _kept(line: str, printed: list[str]) -> str:
+    printed.append(line)
+    return line
+
+
 @contextmanager
 def demo() -> Iterator[tuple[str, str]]:
     """Yield the address of a running demo and the name of its table."""
@@ -89,9 +94,10 @@ def demo() -> Iterator[tuple[str, str]]:
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        found = next((match for line in process.stdout if (match := ADDRESS.search(line))), None)
+        printed: list[str] = []
+        found = next((match for line in process.stdout if (match := ADDRESS.search(_kept(line, printed)))), None)
         if found is None:
-            raise RuntimeError("the demo ended before it named its address")
+            raise RuntimeError("the demo ended before it named its address:\n" + "".join(printed))
         yield found[1], found[2]
     finally:
         process.send_signal(signal.SIGINT)  # it ends what it started

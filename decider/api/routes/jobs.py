@@ -307,7 +307,7 @@ def job_view(entry: JobView | RunRecord, prices: Prices | None = None) -> JobSum
         table=entry.key.table,
         table_name=str(found.get("name" if live else "table", entry.key.table)),
         partition_key=entry.key.partition,
-        partition_label=_label(entry.key.partition),
+        partition_label=label_of_job(entry.key.partition),
         kind=entry.key.kind,
         tenant=entry.tenant,
         band=entry.band.name.lower(),
@@ -402,7 +402,8 @@ def moved_view(outcome: MoveOutcome) -> MoveResult:
     return MoveResult(state=outcome.value, message="The job is already running." if runs else "The job is ready.")
 
 
-def _label(partition: str) -> str:
+def label_of_job(partition: str) -> str:
+    """Return the label of a job's partition; what is not a key stays as it is."""
     return partition_label(PartitionKey(partition)) if json_object(partition) or partition == "{}" else partition
 
 

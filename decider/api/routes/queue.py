@@ -12,6 +12,7 @@ from decider.api.budget_view import BudgetView, budget_views
 from decider.api.declared_tables import require_own_pause
 from decider.api.dependencies import Group, Http, Queue, Tables
 from decider.api.openapi import failures
+from decider.api.routes.jobs import label_of_job
 from decider.api.services import QueueServices, TableServices
 from decider.store.queue.occupancy import quota_occupation
 from decider.store.queue.queue_admin import limits_among
@@ -35,6 +36,7 @@ class NextJobView(ResponseModel):
 
     id: str = Field(description="Job id.")
     table: str = Field(description="Table id.")
+    partition_label: str = Field(description="Partition label; empty if the job ended meanwhile.")
     tenant: str = Field(description="Tenant.")
     band: str = Field(description="`urgent`, `high`, `normal`, `low` or `background`.")
     priority: int = Field(
@@ -185,6 +187,7 @@ async def _queue(tables: TableServices, queue: QueueServices, next_claims: int, 
     depth = await queue.admin.depth()
     waiting = await queue.admin.waiting_counts()
     order = await queue.admin.order(next_claims)
+    partitions = await queue.admin.partitions([one.id for one in order])
     oldest = await queue.admin.oldest_waits()
     held = await queue.admin.occupancy()
     settings = await settings_of(tables, queue)
@@ -214,7 +217,7 @@ async def _queue(tables: TableServices, queue: QueueServices, next_claims: int, 
         },
         settings=dict(settings),
         budgets=budget_views(await queue.admin.budgets()),
-        next=tuple(map(_next, order)),
+        next=tuple(_next(one, partitions.get(one.id, "")) for one in order),
     )
 
 
@@ -333,7 +336,7 @@ def _named(body: PauseRequest) -> str:
     return "The queue" if body.scope == "queue" else f"{body.scope.capitalize()} {body.name}"
 
 
-def _next(one: NextJob) -> NextJobView:
+def _next(one: NextJob, partition: str) -> NextJobView:
     band = one.band.name.lower()
     message = {
         DispatchReason.STRICT_PRIORITY: f"Band {band} has strict priority.",
@@ -346,6 +349,7 @@ def _next(one: NextJob) -> NextJobView:
     return NextJobView(
         id=one.id,
         table=one.table,
+        partition_label=label_of_job(partition) if partition else "",
         tenant=one.tenant,
         band=band,
         priority=one.priority,

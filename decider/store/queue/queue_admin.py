@@ -1,7 +1,7 @@
 """Administers and repairs a queue while it runs, and predicts its next claims."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,15 @@ class QueueAdmin:
     async def order(self, claims: int) -> tuple[NextJob, ...]:
         """Predict the next claims without claiming."""
         return await self._queue.run(queries.order(self._name, claims=claims))
+
+    @translate_redis_errors
+    async def partitions(self, jobs: Sequence[JobId]) -> Mapping[JobId, str]:
+        """Return the partition of each job that waits or runs."""
+        pipeline = self._queue.redis.pipeline(transaction=False)
+        for job in jobs:
+            pipeline.hget(keys.job(self._name, job), "partition")
+        found = zip(jobs, await pipeline.execute(), strict=True)
+        return {job: text(partition) for job, partition in found if partition is not None}
 
     @translate_redis_errors
     async def waiting_counts(self) -> WaitingCounts:

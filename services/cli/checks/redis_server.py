@@ -16,8 +16,11 @@ OLDEST_REDIS = 7  # The queue's scripts are written for Redis 7; Valkey answers 
 SKEW_WARN_MS = 2_000  # Leases are judged by Redis's clock; logs and ages are not, and become hard to read.
 
 
-def check_redis(url: str) -> list[Finding]:
-    """Redis answers, is new enough, keeps what it acknowledged, and agrees on the time."""
+def check_redis(url: str, *, is_decider_ready: bool = False) -> list[Finding]:
+    """Redis answers, is new enough, keeps what it acknowledged, and agrees on the time.
+
+    is_decider_ready: a decider answers, so a socket that is not there is another folder's and no failure.
+    """
     import redis  # noqa: PLC0415 - a client's installation may have no Redis driver
 
     from actor.queue_executor import connect  # noqa: PLC0415
@@ -38,6 +41,9 @@ def check_redis(url: str) -> list[Finding]:
             memory = client.info("memory")
             refusal = _refusal(client)
     except (redis.RedisError, ValueError, OSError) as error:
+        if is_decider_ready and where.startswith("unix:"):
+            action = "to check it, run this where `lakewright standalone` was started, or set LAKEWRIGHT_REDIS_URL"
+            return [Finding("redis", FindingLevel.WARN, "none here; the decider has its own", where, action)]
         action = "start it (`lakewright standalone`), or correct LAKEWRIGHT_REDIS_URL or LAKEWRIGHT_DATA_DIR"
         return [Finding("redis", FindingLevel.FAIL, f"does not answer: {error}", where, action)]
     skew_ms = round(int(seconds) * 1000 + int(micros) / 1000 - (before_ms + after_ms) / 2)

@@ -66,12 +66,14 @@ def doctor(context: typer.Context) -> None:
 
 def run_checks(settings: DoctorSettings) -> list[Finding]:
     """Run every check; takes some seconds at most, if servers do not answer."""
+    service = check_service(settings.decider_url, settings.token)
+    is_ready = service[0].status is FindingLevel.OK
     checks: tuple[Callable[[], list[Finding]], ...] = (
         lambda: [check_python(sys.version_info[:2])],
         lambda: [check_java(settings.java)],
         lambda: [check_jars(settings.ivy_dir)],
-        lambda: check_redis(settings.redis_url),
-        lambda: check_service(settings.decider_url, settings.token),
+        lambda: check_redis(settings.redis_url, is_decider_ready=is_ready),
+        lambda: service,
         lambda: [check_disk(settings.data_dir)],
     )
     return [finding for check in checks for finding in check()]

@@ -154,6 +154,7 @@ def _show_queue(out: Output, answer: Any) -> None:
     rows = [
         (
             names.get(one["table"], one["table"]),
+            one["partition_label"],
             one["band"],
             one["tenant"],
             at(one["enqueued_at"]),
@@ -162,7 +163,7 @@ def _show_queue(out: Output, answer: Any) -> None:
         )
         for one in answer["next"]
     ]
-    out.rows("Next jobs", ("table", "priority", "tenant", "enqueued at (UTC)", "reason", "job"), rows)
+    out.rows("Next jobs", ("table", "partition", "priority", "tenant", "enqueued at (UTC)", "reason", "job"), rows)
 
 
 def _show_groups(out: Output, answer: Any) -> None:

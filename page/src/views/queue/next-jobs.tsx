@@ -21,7 +21,16 @@ export function NextJobs({ queue, reload }: { queue: QueueView; reload: () => vo
   const nameOf = (job: NextJob) => queue.table_names[job.table] ?? job.table;
   const columns: Column<NextJob>[] = [
     { head: '#', place: 'right', kind: 'number', show: (_, index) => index + 1 },
-    { head: 'Table', show: job => <a href={formatRoute(['tables', nameOf(job)])}>{nameOf(job)}</a> },
+    {
+      head: 'Table',
+      kind: 'text',
+      show: job => (
+        <>
+          <a href={formatRoute(['tables', nameOf(job)])}>{nameOf(job)}</a>
+          <span class="note block">{job.partition_label}</span>
+        </>
+      ),
+    },
     { head: 'Tenant', place: 'wide-only', kind: 'text', show: job => job.tenant },
     { head: 'Band', place: 'wide-only', show: job => <Badge state={job.band} /> },
     { head: 'Why here', title: job => job.message, show: job => job.reason.replaceAll('_', ' ') },

@@ -12,15 +12,24 @@ import { addedLevels } from './layout-sums';
 
 const PLANS_SHOWN = 50;
 
+type Mode = OptimizeRequest['mode'];
+
+const MODES: readonly [Mode, string][] = [
+  ['levels', 'levels: merges that are due'],
+  ['idle', 'idle: all small files'],
+  ['full', 'full: all that are not full'],
+];
+
 export function OptimizeDialog({ table, close }: { table: TableStatus; close: () => void }) {
   const [partitions, setPartitions] = useState('');
+  const [mode, setMode] = useState<Mode>('levels');
   const [force, setForce] = useState(false);
   const [plan, setPlan] = useState<OptimizePlan | null>(null);
   const [problem, setProblem] = useState('');
   const [isPlanning, setPlanning] = useState(false);
   const request = (dry_run: boolean): OptimizeRequest => ({
     actions: [],
-    mode: 'levels',
+    mode,
     values: {},
     partitions: partitions
       .split('\n')
@@ -65,6 +74,22 @@ export function OptimizeDialog({ table, close }: { table: TableStatus; close: ()
                 setPlan(null);
               }}
             />
+          </label>
+          <label class="field">
+            <span>Mode</span>
+            <select
+              value={mode}
+              onChange={event => {
+                setMode(event.currentTarget.value as Mode);
+                setPlan(null);
+              }}
+            >
+              {MODES.map(([name, text]) => (
+                <option key={name} value={name}>
+                  {text}
+                </option>
+              ))}
+            </select>
           </label>
           <label class="check">
             <input

@@ -31,7 +31,7 @@ export function TableRow({ index, row, showsGroup }: RowProps) {
       <span role="cell" class="state">
         <Badge state={row.condition} title={row.refusal?.reason ?? ''} />
       </span>
-      <span role="cell" class="right files">
+      <span role="cell" class={row.files === 1 ? 'right files one' : 'right files'}>
         <Count value={row.files} />
       </span>
       <span role="cell" class="right small">

@@ -64,7 +64,9 @@ def test_the_queue_is_shown_by_the_names_of_tables() -> None:
     waiting = next(line for line in stated.splitlines() if line.startswith("tables"))
     assert "sales.orders" in waiting
     assert "sales-orders-1f0c7a52" not in waiting
-    assert "its table sales.orders is next" in stated
+    (job,) = (line for line in stated.splitlines() if line.endswith(".compact"))
+    assert job.startswith("sales.orders  dt=2026-01-01 ")
+    assert "its table sales.orders" in job
 
 
 def test_a_dry_run_by_name_shows_what_it_would_gain() -> None:

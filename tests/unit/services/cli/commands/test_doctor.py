@@ -106,6 +106,17 @@ def test_servers_that_do_not_answer_are_findings_and_not_exceptions(tmp_path: Pa
     assert failed(findings)
 
 
+@pytest.mark.parametrize(("is_ready", "status"), [(True, FindingLevel.WARN), (False, FindingLevel.FAIL)])
+def test_no_redis_below_this_folder_is_no_failure_where_the_decider_is_ready(
+    tmp_path: Path, is_ready: bool, status: FindingLevel
+) -> None:
+    """The commands work in any folder, and the default place of Redis is below the one where it was started."""
+    (found,) = redis_server.check_redis(f"unix://{tmp_path}/redis.sock", is_decider_ready=is_ready)
+    assert found.status is status
+    assert ("where `lakewright standalone` was started" in found.action) is is_ready
+    assert redis_server.check_redis("redis://127.0.0.1:1/0", is_decider_ready=True)[0].status is FindingLevel.FAIL
+
+
 def actors(*states: str, age_s: float = 1.0) -> dict[str, object]:
     errors = {"died": "no memory"}
     times = {"heartbeat_age_s": age_s, "expires_after_s": 30.0}
