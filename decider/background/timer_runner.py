@@ -6,7 +6,7 @@ was read; so any number of deciders may tick, a crash repeats nothing, and a com
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -28,9 +28,10 @@ from decider.tracking.tracker import TableTracker
 from shared.errors import LakewrightError
 from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason
-from shared.partition_refusals import TableFingerprint
+from shared.partition_refusals import NOTHING, TableFingerprint
 from shared.partitions import WHOLE_TABLE
 from shared.policy.partition_filter import next_entry_ms
+from shared.policy.policy import PortablePaths
 from shared.queue.model import Band, DecideOutcome, Timer, TimerChange
 from shared.table import TableId, TableRef
 
@@ -118,9 +119,16 @@ class TimerRunner:
         known = await self._states.calibrated_partitions(table.id, sorted(partitions))
         refusals = known.refusals.in_force(TableFingerprint.of(cursor.metadata, found.policy), cursor.version)
         context = found.deciding(known.calibration, self._now_ms(), refusals=refusals)
+        # The state does not know which files are rewritten even alone, and what their commit asked for was excluded.
+        entering = {one.partition for _, _, one in targets if one.rewrite_kind is RewriteKind.LEVELS}
+        all_paths = context.policy.portable_paths is PortablePaths.ALWAYS
+        entering = {one for one in entering if all_paths or known.partitions[one].dv_files}
+        purgeable = await self._tracker.files_to_purge(table, entering, context.policy)
         outcomes: list[DecideOutcome] = []
         for timer, action, target in targets:
+            held = refusals.get(target.partition, NOTHING).purgeable
             trigger = _trigger(cursor.version, target, context)
+            trigger = replace(trigger, purgeable=max(0, purgeable[target.partition] - held))
             made = evaluate(context, target.partition, known.partitions[target.partition], trigger, action)
             outcomes.append(await self._fire(context, timer, made, _again_ms(context, made)))
         outcomes += await self._fire_of_table(context, cursor, due)

@@ -28,7 +28,7 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.table_state import TableStateStore
 from decider.store.urgent_jobs import UrgentJobs
 from decider.tracking.tracker import TableTracker
-from shared.layout.eligibility import DecisionReason, Reason, is_purgeable
+from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
 from shared.partition_refusals import NOTHING, PartitionRefusals, TableFingerprint
@@ -158,7 +158,8 @@ class OnDemandOptimizer:
             await self._forget(table, [partition for partition in chosen if partition in refused])
             refused = {}
         all_paths = effective.portable_paths is PortablePaths.ALWAYS
-        purgeable = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], effective)
+        wanted = {one for one in chosen if all_paths or states[one].dv_files}
+        purgeable = await self._tracker.files_to_purge(table, wanted, effective)
         for partition, held in refused.items():
             purgeable[partition] = max(0, purgeable[partition] - held.purgeable)
         decisions = [
@@ -208,23 +209,6 @@ class OnDemandOptimizer:
         live = await self._open_table(table.location).live_files()
         counts = await asyncio.to_thread(count_live, live, policy)
         return {partition: count.state for partition, count in counts.items()}
-
-    async def _purgeable(
-        self, table: TableRef, partitions: Sequence[PartitionKey], policy: Policy
-    ) -> Counter[PartitionKey]:
-        """Count the files of these partitions that are rewritten even alone, which the rolling state does not know.
-
-        The log is read for that only where a partition has files with deletion vectors, or where paths count.
-        """
-        if not partitions or (
-            policy.delete_ratio_threshold is None and policy.portable_paths is not PortablePaths.ALWAYS
-        ):
-            return Counter()
-        snapshot = await self._open_table(table.location).snapshot()
-        wanted = set(partitions)
-        return Counter(
-            file.partition for file in snapshot.files if file.partition in wanted and is_purgeable(file, policy)
-        )
 
     async def dry_run(self, table: TableRef, request: OptimizeCommand) -> DryRun:
         """Plan on the live snapshot and change nothing."""

@@ -31,7 +31,12 @@ OwnTail = tuple[OwnCommit, ...]
 
 
 def tail_after(tail: OwnTail, commit: Commit, *, is_asked: bool) -> OwnTail:
-    """Return the tail after a commit; is_asked: the table asks its catalog to undo rewrites for writers."""
+    """Return the tail after a commit; is_asked: the table asks its catalog to undo rewrites for writers.
+
+    A change of properties alone is no snapshot, and has the digest of the newest.
+    """
+    if is_asked and tail and commit.digest and commit.digest == tail[-1].digest:
+        return tail
     if commit.origin is None or commit.data_change or not is_asked:
         return ()
     written = sum(file.size_bytes for file in commit.added)

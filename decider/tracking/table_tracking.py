@@ -38,7 +38,7 @@ from shared import tracing
 from shared.errors import OtherTable, RetryableError
 from shared.layout.eligibility import is_purgeable
 from shared.partition_refusals import TableFingerprint
-from shared.policy.policy import Policy
+from shared.policy.policy import Policy, PortablePaths
 from shared.policy.properties import is_stopped_by_qbeast, yields_to_writers
 from shared.release import RELEASE, is_newer
 from shared.table import Commit, PartitionKey, Position, TableMetadata, TableRef
@@ -334,7 +334,7 @@ class TableTracking:
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
         signals = replace(new.signals, new_commits=new.version - old.version)
         rewritten_ms = old.last_rewrite_ms
-        examined = await self._examined(batch.with_more_deletes(known), batch.policy)
+        examined = await files_to_purge(self._reader, batch.with_more_deletes(known), batch.policy)
         done = batch.decide(
             *(known, new.contention, signals, self._parts.now_ms()),
             last_rewrite_ms=rewritten_ms,
@@ -372,13 +372,6 @@ class TableTracking:
         basis = TargetBasis.of(state.summary, known.full_shrink, daily_bytes, known.weekly_reads)
         return state.target_fit.refitted(policy, basis, now_ms)
 
-    async def _examined(self, partitions: Collection[PartitionKey], policy: Policy) -> Counter[PartitionKey]:
-        """Count the files to purge of these partitions in the newest snapshot, which is read only if there are some."""
-        if not partitions:
-            return Counter()
-        files = (await self._reader.snapshot()).files
-        return Counter(one.partition for one in files if one.partition in partitions and is_purgeable(one, policy))
-
     def _attributes(self, version: int, *, commits: int = 0) -> tracing.Attributes:
         return {Attribute.TABLE: self._table.name, Attribute.VERSION: version, Attribute.COMMITS: commits}
 
@@ -394,8 +387,15 @@ class TableTracking:
         return _TrackStep(rescan=reason, state=cursor)
 
     async def _undone(self, old: TableState) -> dict[str, int]:
-        """Count our newest rewrites that the history has no more, and the bytes that they wrote."""
-        lost = [one for one in old.own_tail if not await self._reader.contains(one.position)]
+        """Count our newest rewrites that the history has no more, and the bytes that they wrote.
+
+        Those that are older than all that is retained may have expired instead.
+        """
+        if not old.own_tail or await self._reader.contains(old.position):
+            return {}
+        retained = (await self._reader.retained()).positions
+        known = [one for one in old.own_tail if retained and retained[0].version < one.version]
+        lost = [one for one in known if not await self._reader.contains(one.position)]
         if not lost:
             return {}
         log.info("rewrites_undone", table=self._table.name, versions=[one.version for one in lost])
@@ -412,6 +412,17 @@ class _Learned(NamedTuple):
     commit_counts: CommitCounts
     level_fit: LevelFit
     ingested: IngestedDays
+
+
+async def files_to_purge(
+    reader: TableReader, partitions: Collection[PartitionKey], policy: Policy
+) -> Counter[PartitionKey]:
+    """Count the files of partitions that are rewritten even alone; the newest snapshot is read if there may be any."""
+    purges = policy.delete_ratio_threshold is not None or policy.portable_paths is PortablePaths.ALWAYS
+    if not (partitions and purges):
+        return Counter()
+    files = (await reader.snapshot()).files
+    return Counter(one.partition for one in files if one.partition in partitions and is_purgeable(one, policy))
 
 
 def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes: int) -> str:

@@ -3,7 +3,7 @@
 An event only means that the table may have changed; `table_tracking` reads what did.
 """
 
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from decider.tracking.index_reader import read_index
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
 from decider.tracking.table_context import FollowedTable, TableContext
-from decider.tracking.table_tracking import TableTracking, TrackingParts, TrackResult
+from decider.tracking.table_tracking import TableTracking, TrackingParts, TrackResult, files_to_purge
 from shared.errors import RetryableError
 from shared.formats.registry import support_of
 from shared.jobs.payload import VACUUM
@@ -28,7 +28,7 @@ from shared.partition_refusals import TableFingerprint
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
 from shared.queue.limits import LEDGER_KEPT
-from shared.table import NOTHING_EXAMINED, ExaminedTable, Snapshot, TableId, TableMetadata, TableRef
+from shared.table import NOTHING_EXAMINED, ExaminedTable, PartitionKey, Snapshot, TableId, TableMetadata, TableRef
 
 OPEN_LOGS = 1_000
 """Logs kept open; an open log is a client object of a few kilobytes."""
@@ -119,6 +119,12 @@ class TableTracker:
         known = (await self._parts.states.calibrated_partitions(table.id, [WHOLE_TABLE])).refusals
         in_force = known.in_force(TableFingerprint.of(metadata, policy), version).get(WHOLE_TABLE)
         return NOTHING_EXAMINED if in_force is None else in_force.examined
+
+    async def files_to_purge(
+        self, table: TableRef, partitions: Collection[PartitionKey], policy: Policy
+    ) -> Counter[PartitionKey]:
+        """Count the files of partitions that are rewritten even alone; see `table_tracking.files_to_purge`."""
+        return await files_to_purge(self._logs.at(table.location), partitions, policy)
 
     async def twins(self, table: TableRef, metadata: TableMetadata) -> tuple[str, ...]:
         """Return the other names that a table is registered under, where each has metadata of its own."""

@@ -328,15 +328,17 @@ def parse_policy(text: str) -> Policy:
     layer = read_properties(as_properties(_pairs(text)))
     if layer.issues:
         raise ValueError("; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in layer.issues))
-    _require_no_deletions(layer)
+    _require_owners_left_out(layer)
     try:
         return apply(Policy(), layer)
     except InvalidInput as problem:
         raise ValueError(str(problem)) from problem
 
 
-def _require_no_deletions(layer: PolicyLayer) -> None:
-    """Raise ValueError where defaults would delete files or rows: only a table's own properties may."""
+def _require_owners_left_out(layer: PolicyLayer) -> None:
+    """Raise ValueError where defaults would delete files or rows, or yield: only a table's own properties may."""
+    if "yield_to_writers" in layer.values:
+        raise ValueError("yield-to-writers loses rewrites, and no default does: set it on each table")
     if layer.values.get("vacuum"):
         raise ValueError("vacuum=on deletes files, and no default does: set lakewright.vacuum=on on each table")
     for field_name in sorted(ROW_REMOVAL & layer.values.keys()):
@@ -383,7 +385,7 @@ def _properties_by_name(text: str) -> dict[str, dict[str, str]]:
     }
     properties = {tenant: as_properties(values) for tenant, values in spelled.items()}
     for values in properties.values():
-        _require_no_deletions(read_properties(values))
+        _require_owners_left_out(read_properties(values))
     return properties
 
 

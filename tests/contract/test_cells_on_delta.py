@@ -27,6 +27,7 @@ pytestmark = pytest.mark.spark
 MAPPED = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"
 
 
+@pytest.mark.long("care")
 def test_runs_are_exact_and_bounded_come_to_rest_and_others_leave_our_files_alone(lab: DeltaLab) -> None:
     table = CellsTable(lab, NUMBERS, ("a", "b"), MAPPED)
     table.insert(10_000, RANDOM.format(seed=1), files=10)
@@ -73,6 +74,7 @@ def test_runs_are_exact_and_bounded_come_to_rest_and_others_leave_our_files_alon
     assert table.require_lawful() > 5
 
 
+@pytest.mark.long("care")
 def test_what_other_statements_of_deltas_do_with_our_files_leaves_rows_as_they_are(lab: DeltaLab) -> None:
     table = CellsTable(lab, NUMBERS, ("a", "b"), "'delta.enableDeletionVectors' = 'true'")
     table.insert(4000, RANDOM.format(seed=1), files=4)
@@ -129,6 +131,7 @@ def test_runs_on_usual_tables_need_no_spark_job_and_outputs_are_bounded_in_all_c
     assert all(one["minValues"]["t"] < one["maxValues"]["t"] for one in stats)
 
 
+@pytest.mark.long("care")
 def test_what_a_task_cannot_write_exactly_spark_writes_with_the_whole_run(
     lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,7 +35,7 @@ SMALL = {"a": "BIGINT", "b": "BIGINT"}
 PAIRS = "CAST(rand({seed}) * 1000000 AS BIGINT) a; CAST(rand({seed} + 1) * 1000000 AS BIGINT) b"
 
 
-@pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("contracts"))])
+@pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("iceberg"))])
 def test_runs_are_exact_and_bounded_and_come_to_rest(ice: IcebergLab, version: int) -> None:
     table = IcebergCellsTable(ice, NUMBERS, ("a", "b"), version=version)
     table.insert(10_000, RANDOM.format(seed=1), files=10)
@@ -58,7 +58,7 @@ def test_runs_are_exact_and_bounded_and_come_to_rest(ice: IcebergLab, version: i
     assert (at_rest.commits, at_rest.reason) == ((), "nothing is due in the cells of the table")
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 @pytest.mark.parametrize("kind", VALUES)
 def test_every_value_has_its_place_and_is_read_by_others_as_before(ice: IcebergLab, kind: str) -> None:
     kinds, values = VALUES[kind]
@@ -109,7 +109,7 @@ def test_cells_outlive_the_snapshots_that_wrote_them_and_the_decider_counts_them
     assert table.digest() == expected != before
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 @pytest.mark.parametrize("version", [2, 3])
 def test_rows_never_leave_their_partition_and_its_spec(ice: IcebergLab, version: int) -> None:
     kinds, values = {**SMALL, "p": "STRING"}, f"{PAIRS.format(seed=1)}; IF(id % 3 = 0, null, concat('p', id % 3)) p"
@@ -128,7 +128,7 @@ def test_rows_never_leave_their_partition_and_its_spec(ice: IcebergLab, version:
     assert {partition for _, _, partition in table.cells()} == rows.keys()
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 def test_rows_that_are_deleted_by_value_stay_deleted_before_and_during_a_run(ice: IcebergLab) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"))
     table.insert(20_000, "id a; pmod(id * 7919, 20000) b", files=4)
@@ -150,7 +150,7 @@ def test_rows_that_are_deleted_by_value_stay_deleted_before_and_during_a_run(ice
     assert sorted(row[0] for row in left) == [1, 2, 6, 7, 8, 9, 11]
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 @pytest.mark.parametrize("kept", [0, 3000])
 def test_rows_that_are_deleted_by_value_make_no_cells(ice: IcebergLab, kept: int) -> None:
     """No log counts them: a split finds out, and is a purge."""
@@ -176,7 +176,7 @@ def test_keys_that_a_sample_leaves_out_have_no_run_again_and_again(ice: IcebergL
     assert table.run().commits == ()
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 def test_rows_that_stay_when_others_are_over_stay_in_their_cells(ice: IcebergLab) -> None:
     rule = "90 days of ts, rows"
     properties = {"lakewright.delete-rows-after": rule}
@@ -192,7 +192,7 @@ def test_rows_that_stay_when_others_are_over_stay_in_their_cells(ice: IcebergLab
     assert table.run().commits == ()
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 def test_a_file_that_is_live_twice_is_not_rewritten(ice: IcebergLab) -> None:
     """A removal by path removes both, and the rows would be written once."""
     table = IcebergCellsTable(ice, SMALL, ("a", "b"))
@@ -207,7 +207,7 @@ def test_a_file_that_is_live_twice_is_not_rewritten(ice: IcebergLab) -> None:
     assert (table.digest(), java.currentSnapshot().snapshotId()) == (before, snapshot)
 
 
-@pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("contracts"))])
+@pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("iceberg"))])
 def test_what_others_delete_or_roll_back_during_a_run_has_it_planned_again(ice: IcebergLab, version: int) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"), version=version)
     table.insert(20_000, PAIRS.format(seed=1))
@@ -340,7 +340,7 @@ ODD = {
 }
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 @pytest.mark.parametrize("kind", ODD)
 def test_files_of_any_table_have_names_of_cells(ice: IcebergLab, kind: str) -> None:
     properties, values = ODD[kind]
@@ -357,7 +357,7 @@ def test_files_of_any_table_have_names_of_cells(ice: IcebergLab, kind: str) -> N
     assert table.unknown_files() == set()
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 def test_cells_belong_to_fields_whatever_their_names_and_types_become(ice: IcebergLab) -> None:
     table = IcebergCellsTable(ice, {"a": "INT", "b": "FLOAT", "c": "STRING"}, ("a", "b"))
     table.insert(30_000, "CAST(rand(1) * 1000000 AS INT) a; CAST(rand(2) AS FLOAT) b; concat('c', id % 7) c", files=4)
@@ -384,7 +384,7 @@ def test_cells_belong_to_fields_whatever_their_names_and_types_become(ice: Icebe
     assert table.run(force=True).commits == ()
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 def test_what_a_rewrite_of_others_mixes_goes_down_again(ice: IcebergLab) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"))
     table.insert(30_000, PAIRS.format(seed=1), files=5)
@@ -397,12 +397,12 @@ def test_what_a_rewrite_of_others_mixes_goes_down_again(ice: IcebergLab) -> None
     assert table.require_lawful() >= cells
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("iceberg")
 def test_a_run_costs_what_is_new_and_not_what_the_table_holds(ice: IcebergLab) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"))
     costs = []
     for number in range(2):
-        table.insert(50_000 * 3**number, PAIRS.format(seed=2 * number), files=4 * 3**number)
+        table.insert(60_000 * 3**number, PAIRS.format(seed=2 * number), files=4 * 3**number)
         table.run(force=True)
         table.insert(4_000, PAIRS.format(seed=100 + number), files=4)
         done = table.run(force=True)

@@ -1,6 +1,5 @@
 """Requests by people: what they lead to is queued and kept in the ledger in one step, purges included."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,9 +12,8 @@ from shared.layout.eligibility import Reason
 from shared.policy.policy import MIB
 from shared.queue import commands, queries
 from shared.queue.model import EnqueueOutcome
-from shared.table import DataFile, RemovedFile, TableId, TableMetadata, TableRef
+from shared.table import DataFile, RemovedFile, Snapshot, TableId, TableMetadata, TableRef
 from tests.support.decisions import contradictions, recompute
-from tests.support.memory_log import MemoryLog
 from tests.support.timed_world import DT, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis
@@ -23,33 +21,36 @@ pytestmark = pytest.mark.redis
 ONE, TWO = partition(1), partition(2)
 
 
-def on_demand(world: World, opens: Callable[[str], MemoryLog] | None = None) -> OnDemandOptimizer:
-    return OnDemandOptimizer(world.queue, world.decider.follower, opens or (lambda _: world.log), lambda: 7)
+def on_demand(world: World) -> OnDemandOptimizer:
+    return OnDemandOptimizer(world.queue, world.decider.follower, lambda _: world.log, lambda: 7)
 
 
 async def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_where_there_are_some(
-    redis_url: str,
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[str] = []
+    read: list[str] = []
 
     async with in_world(redis_url) as world:
+        adhoc, log, snapshot = on_demand(world), world.log, world.log.snapshot
 
-        def opens(location: str) -> MemoryLog:
-            opened.append(location)
-            return world.log
+        async def counted() -> Snapshot:
+            read.append("snapshot")
+            return await snapshot()
 
-        adhoc, log = on_demand(world, opens), world.log
         whole = DataFile("a", 9 * MIB, ONE, rows=100)
         log.add([whole, DataFile("b", 9 * MIB, TWO, rows=100)])
         nothing = await adhoc.optimize(TABLE, OptimizeCommand())
-        assert (nothing.jobs, opened) == ((), [])
+        assert nothing.jobs == ()
         # A commit that was folded long ago left the deleted rows behind; no one decides about it again.
         log.add([DataFile("a", 9 * MIB, ONE, "dv", rows=100, deleted_rows=60)], [RemovedFile("a", None, 9 * MIB, ONE)])
         await world.decider.follow()
+        monkeypatch.setattr(log, "snapshot", counted)
+        others = (await adhoc.optimize(TABLE, OptimizeCommand(partitions=({"dt": "2"},)))).jobs
+        assert (others, read) == ((), []), "no vector there"
         for outcome in (EnqueueOutcome.MERGED, EnqueueOutcome.MERGED):
             (job,) = (await adhoc.optimize(TABLE, OptimizeCommand())).jobs
             assert (job.partition, job.outcome) == (ONE, outcome)
-        assert len(opened) == 2
+        assert len(read) == 2
         newest = (await LedgerReader(world.queue).newest(TABLE.id, limit=1))[0]
         assert (newest.reason, newest.outcome, newest.purgeable) == (Reason.REQUESTED, "merged", 1)
         assert recompute(newest) is newest.verdict

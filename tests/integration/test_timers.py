@@ -1,6 +1,7 @@
 """Timers: a partition is idle-compacted once for each idle period, whichever process ticks, crashes or commits."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -106,6 +107,20 @@ async def test_rewrites_that_a_catalog_undoes_for_a_writer_are_counted_and_made_
         assert [int(one) for one in found if one is not None] == [2, 16 * MIB], "only our newest can be undone"
 
 
+async def test_a_rewrite_whose_commit_has_expired_is_not_counted_as_undone(redis_url: str) -> None:
+    counters = keys.counters("default", TABLE.id)
+    async with in_world(redis_url, {"lakewright.yield-to-writers": "on"}) as world:
+        await world.write(partition(1), [MIB] * 8)
+        await world.run_job()
+        for _ in range(2):
+            world.log.add([world.file(partition(2), MIB)])
+        world.log.oldest = len(world.log.commits) - 1
+        world.now_ms += TRUSTED_MS
+        state = (await world.decider.follower.load(TABLE)).state
+        assert state.rebuild_reason.endswith("the table was created again or rolled back")
+        assert (await world.queue.redis.hget(counters, "rewrites_undone")) is None
+
+
 DAY_MS = 24 * HOUR_MS
 ONE_O_CLOCK_MS = 20_000 * DAY_MS + HOUR_MS
 TODAY, TOMORROW = partition("2024-10-04"), partition("2024-10-05")
@@ -142,6 +157,17 @@ async def test_a_partition_that_time_lets_into_the_filter_is_evaluated_then_and_
         assert (await world.decider.follower.load(TABLE)).state.rebuilds == rebuilds, "nothing was counted again"
         world.now_ms += 18 * HOUR_MS
         assert (await world.decider.tick()).jobs == 1
+
+
+async def test_a_full_file_with_many_deleted_rows_is_rewritten_when_its_partition_enters(redis_url: str) -> None:
+    async with in_world(redis_url, {"lakewright.filter": "dt < current_date"}) as world:
+        world.now_ms = ONE_O_CLOCK_MS
+        full = replace(world.file(TODAY, POLICY.target_bytes), rows=10, dv_id="d", deleted_rows=5)
+        world.log.add([full])
+        await world.decider.follow()
+        assert await world.jobs() == []
+        world.now_ms += 23 * HOUR_MS
+        assert await world.decider.tick() == TimerRunResult(1, 1)
 
 
 async def test_a_timer_that_is_late_leaves_alone_what_has_left_and_waits_for_it_to_enter_again(redis_url: str) -> None:

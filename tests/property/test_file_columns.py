@@ -28,7 +28,7 @@ from tests.support.examples import examples
 from tests.support.random_logs import PLACE, RandomLog
 
 BOUNDARY = Boundary(("file:///data",), allows_external_files=True)
-SEEDS = min(300, examples(1))
+SEEDS = min(300, examples(0.3))
 """Random logs of each kind, by the profile of Hypothesis."""
 
 
@@ -101,7 +101,7 @@ def test_most_files_of_the_logs_above_are_counted_in_columns() -> None:
 def test_a_checkpoint_of_several_batches_is_counted_as_a_whole(twice: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decider.formats.delta.checkpoint.BATCH_ROWS", 7)
     monkeypatch.setattr("decider.state.file_columns.GROUP_ROWS", 11)
-    for seed in range(1 + SEEDS // 20):
+    for seed in range(1 + SEEDS // 6):
         log = RandomLog(seed, files=200, twice=twice)
         log.write()
         assert_same(log, policies(random.Random(seed)))

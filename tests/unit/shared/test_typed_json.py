@@ -13,6 +13,7 @@ from decider.decide.decision import TableSignals
 from decider.state.commit_pace import CommitCounts, CommitPace
 from decider.state.contention import ActivityWindow, WriteContention
 from decider.state.level_fit import AppendedFiles, AppendedSizes, LevelFit
+from decider.state.own_tail import OwnCommit
 from decider.state.table_summary import TableSummary
 from decider.state.target_fit import TargetBasis, TargetChange, TargetFit
 from decider.store.registry.discovery_lease import DiscoveryProgress, DiscoveryState
@@ -91,6 +92,7 @@ STATE = TableState(
     ((20_000, 7),),
     TargetFit(7, (TargetChange(8, 9, 10, TargetBasis(11, 12, 13, 14), 15),)),
     *(CommitPace(7, 8, 5), 9, ((10, 2), (20, 3)), SIGNALS.clustered, SIGNALS.cells, "0.0.1", "etl"),
+    (OwnCommit(30, "d", 31),),
 )
 
 

@@ -22,6 +22,11 @@ def test_rewrites_are_remembered_until_others_commit() -> None:
     assert tail_after(tail, Commit(3, 3, "append"), is_asked=True) == ()
     assert tail_after(tail, replace(rewrite(3), data_change=True), is_asked=True) == (), "a removal of rows stays"
     assert tail_after(tail, rewrite(3), is_asked=False) == ()
+    properties = Commit(3, 3, "SET TBLPROPERTIES", data_change=False, digest="d2")
+    assert tail_after(tail, properties, is_asked=True) == tail, "no snapshot, so ours is still the newest"
+    assert tail_after(tail, properties, is_asked=False) == ()
+    assert tail_after((), properties, is_asked=True) == ()
+    assert tail_after(tail, replace(properties, digest=""), is_asked=True) == ()
 
 
 def test_no_more_than_some_are_remembered() -> None:

@@ -120,6 +120,8 @@ def test_an_address_has_a_host_and_a_port() -> None:
         {"LAKEWRIGHT_POLICY": "primary-key=id,sequence-by=ts"},
         {"LAKEWRIGHT_POLICY": "sequence-by=ts"},
         {"LAKEWRIGHT_TENANTS": '{"sales": {"lakewright.primary-key": "id", "lakewright.sequence-by": "ts"}}'},
+        {"LAKEWRIGHT_POLICY": "yield-to-writers=on"},
+        {"LAKEWRIGHT_GROUPS": '{"etl": {"lakewright.yield-to-writers": "on"}}'},
     ],
 )
 def test_no_default_of_the_service_a_tenant_or_a_group_switches_deletions_on(setting: dict[str, str]) -> None:

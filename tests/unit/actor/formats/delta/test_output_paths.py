@@ -146,7 +146,10 @@ def logged(path: str, stats: dict[str, object]) -> LoggedFile:
 
 
 def test_a_bound_that_an_input_had_is_taken_from_the_outputs_footer() -> None:
-    footers = SimpleNamespace(bounds=lambda _file, wanted: {column: Bounds(False, True, 0) for column in wanted})
+    footers = SimpleNamespace(
+        bounds=lambda _file, wanted: {column: Bounds(False, True, 0) for column in wanted},
+        read_each=lambda _files: None,
+    )
     shape = SimpleNamespace(metadata=TableMetadata("t"), metadata_json='{"metaData":{}}')
     formats = OutputFormat(footers, shape, "memory://t")  # type: ignore[arg-type]
     had = [logged("in", {"numRecords": 2, "minValues": {"b": False}})]
