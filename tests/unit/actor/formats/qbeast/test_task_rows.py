@@ -50,6 +50,7 @@ def test_rows_are_counted_by_their_block_in_their_file_and_their_cube() -> None:
 
 def test_rows_of_no_block_are_counted_by_cubes_or_by_levels_below_them() -> None:
     bench = Bench(said={"read": []})
+    assert bench.rows.rules == (TYPES, RULES)
     bench.rows.counted(Places({"": 5}))
     bench.rows.counted(Places({"": 5}, levels=True))
     below = ("ofPlaces", *INDEX[1:])

@@ -8,7 +8,9 @@ from fractions import Fraction
 import pytest
 
 from shared.errors import Conflict, InvalidInput
-from shared.formats.qbeast.files import MIN_WEIGHT, FileClass
+from shared.formats.qbeast.cubes import CubeSpace
+from shared.formats.qbeast.files import MIN_WEIGHT, Block, FileClass, IndexFile
+from shared.formats.qbeast.groups import eligible_groups
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import (
     MAX_CONFLICTS,
@@ -214,3 +216,9 @@ def test_files_that_are_indexed_become_files_of_the_revision() -> None:
     assert run_iterations(made, IndexOptions(), never).end is IterationEnd.DONE
     assert made.read().of_class(FileClass.UNINDEXED) == ()
     assert sum(file.rows for file in made.read().of_revision(1)) == 85
+
+
+def test_blocks_without_rows_are_in_no_group() -> None:
+    files = [IndexFile(name, 1, FileClass.INDEXED, 1, (Block("", 0, 1, 0), Block("A", 0, 1, 5))) for name in "ab"]
+    (group,) = eligible_groups(files, CubeSpace(2))
+    assert (group.cube, group.rows, group.blocks) == ("A", 10, 2)
