@@ -66,10 +66,14 @@ class FooterReader:
         return described
 
     def read_each(self, files: Sequence[LoggedFile]) -> None:
-        """Read what `describe` says of each file alone, in one call."""
-        found = json.loads(self._scala.group.eachFooter(*self._given(files)))
+        """Read what `describe` says of each file alone, in one call; those that were read so are not read again."""
         with self._lock:
-            self._read |= {_paths([file]): decode_described(one) for file, one in zip(files, found, strict=True)}
+            unread = [file for file in files if _paths([file]) not in self._read]
+        if not unread:
+            return
+        found = json.loads(self._scala.group.eachFooter(*self._given(unread)))
+        with self._lock:
+            self._read |= {_paths([file]): decode_described(one) for file, one in zip(unread, found, strict=True)}
 
     def _given(self, files: Sequence[LoggedFile]) -> tuple[Any, str, str, int]:
         threads = 1 if self._log.root.startswith(_LOCAL) else THREADS

@@ -94,9 +94,7 @@ class OutputFormat:
         columns = [column for schema in written.schemas for column in schema]  # One write, one schema.
         adds = [json.loads(output.json) for output in outputs]
         wanted = [columns_to_complete(add.get("stats") or "", given, columns) for add in adds]
-        incomplete = [output for output, some in zip(outputs, wanted, strict=True) if some]
-        if incomplete:
-            self._footers.read_each(incomplete)
+        self._footers.read_each([output for output, some in zip(outputs, wanted, strict=True) if some])
         each = zip(outputs, adds, wanted, strict=True)
         return tuple(self._completed(given, *one) if one[-1] else one[0] for one in each)
 

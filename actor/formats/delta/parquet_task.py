@@ -36,8 +36,7 @@ class ParquetTasks:
     ) -> None:
         self.log = log
         self.paths = paths
-        self.caches = caches
-        self.classes = caches.classes
+        self.classes, self.index_rules = caches.classes, caches.index_rules
         self.footers = FooterReader(scala, log)
         self._stored = Footers(scala, log, self.footers, caches.schemas)
         self.format = OutputFormat(self._stored, paths.shape, log.location)

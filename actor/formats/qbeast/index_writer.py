@@ -58,7 +58,7 @@ class IndexWriter(EncodingWriter):
         self._placed = PlacedRows(scala, tasks.log.location, wanted, names)
         self._planned: list[tuple[Block, ...]] = []
         self._by_tasks: TaskRows | None = None
-        self._proved_rules = tasks.caches.index_rules
+        self._proved_rules = tasks.index_rules
 
     def write(self, live: LiveGroup) -> WrittenGroup:
         """Write the group's rows; raises RefusedFiles where the rules do not hold, having written nothing."""

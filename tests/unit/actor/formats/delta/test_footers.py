@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -193,11 +194,21 @@ def test_the_same_footers_are_read_once_for_a_whole_rewrite() -> None:
 
 def test_files_that_are_read_at_once_are_known_each_by_itself() -> None:
     bench = Bench()
-    each = [{"files": [FOOTER | {"rows": rows}], "schemas": {}} for rows in (3, 4)]
-    bench.scala.group.eachFooter = lambda *_given: json.dumps(each)
-    Footers(cast("Any", bench.scala), cast("Any", None), bench.reader).read_each(bench.files)
-    assert [bench.reader.rows([file]) for file in bench.files] == [3, 4]
-    assert bench.scala.summaries_read == []
+    asked: list[list[str]] = []
+
+    def each_footer(_conf: Any, paths: str, *_given: Any) -> str:
+        asked.append([Path(path).name for path in json.loads(paths)])
+        return json.dumps([{"files": [FOOTER | {"rows": 3}], "schemas": {}} for _ in asked[-1]])
+
+    bench.scala.group.eachFooter = each_footer
+    footers = Footers(cast("Any", bench.scala), cast("Any", None), bench.reader)
+    del bench.scala.footers[1]
+    assert bench.reader.rows(bench.files[:1]) == 10
+    for _ in range(2):
+        footers.read_each(bench.files)
+    assert asked == [["y"]], "the other one was read before"
+    assert [bench.reader.rows([file]) for file in bench.files] == [10, 3]
+    assert len(bench.scala.summaries_read) == 1
 
 
 def test_nothing_is_kept_of_a_group_that_is_written() -> None:
