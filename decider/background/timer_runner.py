@@ -28,10 +28,9 @@ from decider.tracking.tracker import TableTracker
 from shared.errors import LakewrightError
 from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason
-from shared.partition_refusals import NOTHING, TableFingerprint
+from shared.partition_refusals import TableFingerprint
 from shared.partitions import WHOLE_TABLE
 from shared.policy.partition_filter import next_entry_ms
-from shared.policy.policy import PortablePaths
 from shared.queue.model import Band, DecideOutcome, Timer, TimerChange
 from shared.table import TableId, TableRef
 
@@ -121,14 +120,11 @@ class TimerRunner:
         context = found.deciding(known.calibration, self._now_ms(), refusals=refusals)
         # The state does not know which files are rewritten even alone, and what their commit asked for was excluded.
         entering = {one.partition for _, _, one in targets if one.rewrite_kind is RewriteKind.LEVELS}
-        all_paths = context.policy.portable_paths is PortablePaths.ALWAYS
-        entering = {one for one in entering if all_paths or known.partitions[one].dv_files}
-        purgeable = await self._tracker.files_to_purge(table, entering, context.policy)
+        states = {one: known.partitions[one] for one in entering}
+        purgeable = await self._tracker.files_to_purge(table, states, context.policy, refusals)
         outcomes: list[DecideOutcome] = []
         for timer, action, target in targets:
-            held = refusals.get(target.partition, NOTHING).purgeable
-            trigger = _trigger(cursor.version, target, context)
-            trigger = replace(trigger, purgeable=max(0, purgeable[target.partition] - held))
+            trigger = replace(_trigger(cursor.version, target, context), purgeable=purgeable[target.partition])
             made = evaluate(context, target.partition, known.partitions[target.partition], trigger, action)
             outcomes.append(await self._fire(context, timer, made, _again_ms(context, made)))
         outcomes += await self._fire_of_table(context, cursor, due)

@@ -33,7 +33,7 @@ from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
 from shared.partition_refusals import NOTHING, PartitionRefusals, TableFingerprint
 from shared.policy.partition_filter import describe_moving
-from shared.policy.policy import Policy, PortablePaths
+from shared.policy.policy import Policy
 from shared.queue import commands, queries
 from shared.queue.limits import MAX_PARTITIONS
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobRequest, JobState
@@ -157,11 +157,7 @@ class OnDemandOptimizer:
         if request.terms.force:
             await self._forget(table, [partition for partition in chosen if partition in refused])
             refused = {}
-        all_paths = effective.portable_paths is PortablePaths.ALWAYS
-        wanted = {one for one in chosen if all_paths or states[one].dv_files}
-        purgeable = await self._tracker.files_to_purge(table, wanted, effective)
-        for partition, held in refused.items():
-            purgeable[partition] = max(0, purgeable[partition] - held.purgeable)
+        purgeable = await self._tracker.files_to_purge(table, {one: states[one] for one in chosen}, effective, refused)
         decisions = [
             decision
             for partition in chosen

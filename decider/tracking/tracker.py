@@ -24,9 +24,11 @@ from decider.tracking.table_tracking import TableTracking, TrackingParts, TrackR
 from shared.errors import RetryableError
 from shared.formats.registry import support_of
 from shared.jobs.payload import VACUUM
-from shared.partition_refusals import TableFingerprint
+from shared.layout.partition_stats import PartitionStats
+from shared.layout.upkeep import UPKEEP
+from shared.partition_refusals import NOTHING, PartitionRefusals, TableFingerprint
 from shared.partitions import WHOLE_TABLE
-from shared.policy.policy import Policy
+from shared.policy.policy import Policy, PortablePaths
 from shared.queue.limits import LEDGER_KEPT
 from shared.table import NOTHING_EXAMINED, ExaminedTable, PartitionKey, Snapshot, TableId, TableMetadata, TableRef
 
@@ -104,7 +106,9 @@ class TableTracker:
         """Return what decisions of these kinds about a whole table rest on, with its newest checkpoint and index."""
         reader = self._logs.at(table.location)
         policy = self.effective(table, cursor).policy
-        examined = await self.examined(table, cursor.metadata, policy, cursor.version)
+        examined = NOTHING_EXAMINED
+        if any(one.kind in kinds for one in UPKEEP):
+            examined = await self.examined(table, cursor.metadata, policy, cursor.version)
         upkeep = await reader.upkeep(kinds, examined)
         twins = await self.twins(table, cursor.metadata) if VACUUM in kinds else ()
         signals = replace(cursor.signals, upkeep=upkeep, twins=twins, checkpoint=await reader.checkpoint())
@@ -121,10 +125,20 @@ class TableTracker:
         return NOTHING_EXAMINED if in_force is None else in_force.examined
 
     async def files_to_purge(
-        self, table: TableRef, partitions: Collection[PartitionKey], policy: Policy
+        self,
+        table: TableRef,
+        states: Mapping[PartitionKey, PartitionStats],
+        policy: Policy,
+        refusals: Mapping[PartitionKey, PartitionRefusals],
     ) -> Counter[PartitionKey]:
-        """Count the files of partitions that are rewritten even alone; see `table_tracking.files_to_purge`."""
-        return await files_to_purge(self._logs.at(table.location), partitions, policy)
+        """Count the files of partitions in these states that are rewritten even alone, without those that are refused.
+
+        The snapshot is read for that only where a partition has files with deletion vectors, or where paths count.
+        """
+        all_paths = policy.portable_paths is PortablePaths.ALWAYS
+        wanted = {partition for partition, state in states.items() if all_paths or state.dv_files}
+        found = await files_to_purge(self._logs.at(table.location), wanted, policy)
+        return Counter({one: max(0, count - refusals.get(one, NOTHING).purgeable) for one, count in found.items()})
 
     async def twins(self, table: TableRef, metadata: TableMetadata) -> tuple[str, ...]:
         """Return the other names that a table is registered under, where each has metadata of its own."""
