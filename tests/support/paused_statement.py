@@ -9,6 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 
@@ -20,6 +21,7 @@ class PausedStatement:
 
     def __init__(self, session: SparkSession, folder: Path, sql: str) -> None:
         started, may_go = str(folder / "started"), str(folder / "may-go")
+        limit_s = scaled(300)
         self._started, self._may_go = Path(started), Path(may_go)
 
         def pause(text: str) -> str:
@@ -27,7 +29,7 @@ class PausedStatement:
             import time
 
             open(started, "w").close()  # noqa: PTH123
-            deadline_s = time.monotonic() + 300
+            deadline_s = time.monotonic() + limit_s
             while not os.path.exists(may_go) and time.monotonic() < deadline_s:  # noqa: PTH110
                 time.sleep(0.02)
             return text
@@ -55,5 +57,5 @@ class PausedStatement:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Let it commit, and wait until it has ended."""
         self._may_go.touch()
-        self._thread.join(300)
+        self._thread.join(scaled(300))
         assert not self._thread.is_alive()

@@ -66,9 +66,8 @@ class SparkRows:
         return read.withColumn(FILE, self._functions.expr(NAME))
 
     def _named(self, function: Any, file: Any) -> Any:
-        text = self._scala.resolve("org.apache.spark.sql.types.DataTypes").StringType
         given = [self._functions.col(_VALUES), self._functions.col(_WEIGHT), file]
-        return self._functions.udf(function, text).apply(self._scala.seq(given))
+        return function.ofColumns().apply(self._scala.seq(given))
 
 
 def _mapped(one: Coordinate) -> str:

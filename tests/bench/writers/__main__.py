@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from tests.bench.machine import exit_code, keep, machine
 from tests.bench.spark import started_spark
 from tests.bench.writers.playing import GROUPS, OURS, THEIRS, WITHOUT, Played, limits, play, rewrite
-from tests.bench.writers.rows import STEPS_AFTERWARDS, Rows, Writer, change, digest, new_rows
+from tests.bench.writers.rows import MERGES, Rows, Writer, change, digest, new_rows
 from tests.bench.writers.tables import OnDelta, OnIceberg, Table
 from tests.support.iceberg_foreign import ForeignWriter, field
 
@@ -72,20 +72,17 @@ def play_case(spark: SparkSession, folder: Path, case: Case, asked: Any) -> Iter
     count = int(asked.mib * ROWS_PER_MIB)
 
     def step(table: Table, rows: Rows, draw: Random, number: int) -> None:
-        text, apply = change(number, draw.randrange(count), rows)
+        text, apply = change(MERGES if asked.merges else number, draw.randrange(count), rows, number)
         table.statement(text)
         apply()
 
     for place, side in enumerate(asked.sides):
-        played = Played(case.name, side)
-        for number in range(asked.tables):
-            name = f"{case.name}_{place}_{number}".replace("-", "_")
-            table, rows = case.table(spark, folder, name, count, asked.files), new_rows(range(count))
-            steps = partial(step, table, rows, Random(asked.seed + number))
-            afterwards = asked.statements if asked.rate else STEPS_AFTERWARDS
-            writer = Writer(steps, table.failures, asked.statements, asked.every, afterwards)
-            play(table, writer, rows, played, may_copy=case.may_copy)
-            rmtree(table.path)  # A gigabyte, and as much again.
+        played, name = Played(case.name, side), f"{case.name}_{place}".replace("-", "_")
+        table, rows = case.table(spark, folder, name, count, asked.files), new_rows(range(count))
+        steps = partial(step, table, rows, Random(asked.seed))
+        writer = Writer(steps, table.failures, asked.statements, asked.every, asked.merges)
+        play(table, writer, rows, played, may_copy=case.may_copy, again=bool(asked.merges))
+        rmtree(table.path)  # A gigabyte, and as much again.
         yield played
 
 
@@ -119,10 +116,8 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=20, help="files of a table")
     parser.add_argument("--every", type=float, default=0.5, help="seconds from statement to statement")
     parser.add_argument("--statements", type=int, default=30, help="of the writer of a table, at most")
-    parser.add_argument("--tables", type=int, default=1, help="tables of each side, for a rate of aborted statements")
-    parser.add_argument(
-        "--rate", action="store_true", help="each writer takes all its statements, one rewrite among them"
-    )
+    rate = "MERGE alone, and rewrite all files once for so many statements: the rate of those that are aborted"
+    parser.add_argument("--merges", type=int, default=0, help=rate)
     all_sides = [OURS, WITHOUT, THEIRS]
     parser.add_argument("--sides", nargs="*", default=all_sides, choices=all_sides)
     parser.add_argument("--cases", nargs="*", default=names, choices=names)

@@ -103,6 +103,7 @@ def play(
             else:
                 has_landed = rewrite(table, left, may_copy=may_copy)
             played.calls, played.failed = played.calls + 1, played.failed + (not has_landed)
+            writer.wait_for_rewrite(played.calls)
             if not writer.is_alive():
                 break
     played.seconds += round(time.monotonic() - began, 1)

@@ -15,6 +15,8 @@ from shared.errors import Conflict
 TEXT = "concat_ws('', transform(sequence(1, 16), k -> sha2(concat(id, ':', k), 256)))"
 """1 KiB for each id that hardly compresses, as Spark computes it."""
 
+_LOOK_EVERY_S = 0.02
+
 STEPS_AFTERWARDS = 3
 """Of each kind of statement one, when all files are rewritten."""
 
@@ -40,11 +42,15 @@ def differences(expected: Rows, found: pa.Table) -> int:
     return (seen - wanted).total() + (wanted - seen).total()
 
 
-def change(number: int, one: int, rows: Rows) -> tuple[str, Callable[[], object]]:
+MERGES = 2
+"""The turn of a MERGE among three statements."""
+
+
+def change(turn: int, one: int, rows: Rows, number: int) -> tuple[str, Callable[[], object]]:
     """Return a statement on one id, in turn a DELETE, an UPDATE and a MERGE, and what it does to the rows."""
-    if number % 3 == 0:
+    if turn % 3 == 0:
         return f"DELETE FROM {{t}} WHERE id = {one}", lambda: rows.pop(one, None)
-    if number % 3 == 1:
+    if turn % 3 == 1:
         new = {one: (number, rows[one][1])} if one in rows else {}
         return f"UPDATE {{t}} SET v = {number} WHERE id = {one}", lambda: rows.update(new)
     merge = (
@@ -58,20 +64,15 @@ def change(number: int, one: int, rows: Rows) -> tuple[str, Callable[[], object]
 class Writer(threading.Thread):
     """Takes so many steps, one every `every_s` seconds; one that conflicts is counted as aborted, and not repeated.
 
-    afterwards: steps that follow when all files are rewritten.
+    between: steps from one rewrite to the next, at least.
     """
 
     def __init__(
-        self,
-        step: Callable[[int], Any],
-        failures: Failures,
-        steps: int,
-        every_s: float,
-        afterwards: int = STEPS_AFTERWARDS,
+        self, step: Callable[[int], Any], failures: Failures, steps: int, every_s: float, between: int = 0
     ) -> None:
         super().__init__(name="writer", daemon=True)
         self._step, self._failures, self._steps = step, failures, steps
-        self._every_s, self._afterwards = every_s, afterwards
+        self._every_s, self._between = every_s, between
         self._has_begun = threading.Event()
         self.done = self.aborted = 0
         self.error: Exception | None = None
@@ -93,9 +94,14 @@ class Writer(threading.Thread):
         self.start()
         self._has_begun.wait()
 
+    def wait_for_rewrite(self, number: int) -> None:
+        """Wait until it is time for a rewrite, or the writer has ended."""
+        while self.done < number * self._between and self.is_alive():
+            time.sleep(_LOOK_EVERY_S)
+
     def end(self) -> None:
         """Wait for a few more steps; raises what a step failed with other than a conflict."""
-        self._steps = min(self._steps, self.done + self._afterwards)
+        self._steps = min(self._steps, self.done + STEPS_AFTERWARDS)
         self.join()
         if self.error is not None:
             raise self.error

@@ -21,7 +21,7 @@ def test_each_statement_changes_one_row_of_those_that_are_expected() -> None:
         (2, 1, {1: (2, digest("")), 2: (4, digest("b"))}),
         (5, 2, {1: (2, digest("")), 2: (5, digest("b"))}),
     ]:
-        text, apply = change(number, one, rows)
+        text, apply = change(number, one, rows, number)
         before = dict(rows)
         assert (str(one) in text.format(t="t"), rows) == (True, before)
         apply()

@@ -14,6 +14,9 @@ import java.util.Map;
 import java.util.TimeZone;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.api.java.UDF3;
+import org.apache.spark.sql.expressions.UserDefinedFunction;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.DataTypes;
 
 /**
  * Names the cube of a row, by the rules of Qbeast's library: the first cube on the row's path that keeps its weight.
@@ -58,6 +61,16 @@ public final class QbeastCube implements UDF3<Row, Integer, String, String> {
   /** Names a cube that a row is inside of, whatever its weight: so many levels below the last cube that is known. */
   public static QbeastCube ofPlaces(String coordinates, String levels) {
     return new QbeastCube(coordinates, levels, Kind.PLACE);
+  }
+
+  /**
+   * Returns this for columns of Spark.
+   *
+   * <p>Only a compiler knows that {@code udf} of a UDF3 is meant: to Py4J {@code udf} of an Object is as near, and
+   * which of both it takes differs from one process to the next.
+   */
+  public UserDefinedFunction ofColumns() {
+    return functions.udf(this, DataTypes.StringType);
   }
 
   @Override
