@@ -32,6 +32,7 @@ from tests.support.index_tables import FileBlocks, IndexTable
 from tests.support.local_vacuum import Control
 
 pytestmark = pytest.mark.spark
+nightly = pytest.mark.long("care")
 
 Make = Callable[[random.Random], Any]
 ZONE = "Europe/Berlin"
@@ -155,7 +156,7 @@ def places(rows: IndexRows, names: Sequence[str], rng: random.Random) -> list[Pl
 
 
 @pytest.mark.parametrize("kind", COORDINATES)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=nightly)])
 def test_rows_are_counted_and_weighed_alike(lab: DeltaLab, kind: str, seed: int) -> None:
     path = lab.directory / kind
     write(path, seed)
@@ -194,7 +195,9 @@ def rewritten(lab: DeltaLab, name: str, at: str, zone: str) -> tuple[FileBlocks,
     return table.blocks(), rows
 
 
-@pytest.mark.parametrize("name", ["two", "hashes", "histogram", "seven"])
+@pytest.mark.parametrize(
+    "name", ["two", "hashes", pytest.param("histogram", marks=nightly), pytest.param("seven", marks=nightly)]
+)
 def test_files_have_the_same_blocks_by_both_ways(lab: DeltaLab, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows, written = TaskRows.write, list[int]()
 

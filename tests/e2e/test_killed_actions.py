@@ -24,26 +24,30 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.redis,
     pytest.mark.timeout(900),
-    pytest.mark.long("crashes"),
 ]
 
 PHASES = (
     "deduplicate:comparing",
-    "index:describing",
+    "index:optimizing",
     "expire:deleting",
     "cluster:clustering",
-    "index:optimizing",
-    "expire:taking_out",
-    "checkpoint:writing",
     "index:files_written",
-    "deduplicate:committed",
-    "index:committed",
     "expire:committed",
-    "cluster:committed",
     "set_properties:altering",
-    "checkpoint:cleaning",
 )
 """Two that follow each other are of different kinds: the next actor ends the first job before it stops in its own."""
+
+FURTHER = (
+    "index:describing",
+    "expire:taking_out",
+    "checkpoint:writing",
+    "deduplicate:committed",
+    "index:committed",
+    "cluster:committed",
+    "checkpoint:cleaning",
+)
+"""They take the machine as long again, so they are tried nightly."""
+
 COMMITS, ROWS = 6, 50
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("day", pa.string())])
 AGED = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
@@ -129,14 +133,23 @@ def left_by(kind: str, rows: Rows) -> Rows:
     return newest(rows) if kind == "deduplicate" else rows
 
 
-def test_whatever_phase_kills_an_actor_the_next_one_ends_the_job_and_no_row_differs(stack: Stack) -> None:
+@pytest.mark.parametrize(
+    "phases",
+    [
+        pytest.param(PHASES, marks=pytest.mark.long("crashes"), id="in turn"),
+        pytest.param(FURTHER, marks=pytest.mark.long("care"), id="further"),
+    ],
+)
+def test_whatever_phase_kills_an_actor_the_next_one_ends_the_job_and_no_row_differs(
+    stack: Stack, phases: tuple[str, ...]
+) -> None:
     with LiveDecider(decider_settings(stack.redis.url), port=stack.port) as decider:
-        kill_in_each_phase(stack, decider)
+        kill_in_each_phase(stack, decider, phases)
 
 
-def kill_in_each_phase(stack: Stack, decider: LiveDecider) -> None:
-    actor = stack.actor(pause_at=PHASES[0])
-    for phase, following in zip(PHASES, (*PHASES[1:], None), strict=True):
+def kill_in_each_phase(stack: Stack, decider: LiveDecider, phases: tuple[str, ...]) -> None:
+    actor = stack.actor(pause_at=phases[0])
+    for phase, following in zip(phases, (*phases[1:], None), strict=True):
         kind = phase.partition(":")[0]
         table = stack.tables / phase.replace(":", "_")
         before = make(table, kind)

@@ -19,7 +19,7 @@ from tests.support.time_limits import scaled
 # spends a fifth of their CPU seconds on compiling expressions for a handful of rows. The laboratory, the soak and the
 # tests with real actors compile as in production.
 QUICK = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn400m",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.snapshotPartitions": "1",  # The tables have a handful of files.
@@ -41,7 +41,7 @@ def start_spark(work_dir: Path) -> SparkSession:
     except InvalidInput as error:
         pytest.skip(f"no Java for Spark: {error}")
     ivy_dir = Path(os.environ.get("LAKEWRIGHT_IVY_DIR", ROOT / ".cache" / "ivy"))
-    settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir, driver_memory="1g", iceberg=True, extra=QUICK)
+    settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir, driver_memory="1400m", iceberg=True, extra=QUICK)
     return build_session(settings, java_home=java.path)
 
 
