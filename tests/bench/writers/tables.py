@@ -30,6 +30,15 @@ from tests.support.iceberg_lab import IcebergLab, ice_session
 Readers = Mapping[str, Callable[[], pa.Table]]
 COLUMNS = "id, v, md5(t)"
 """What readers return: a gigabyte of text stays with them."""
+CHEAP = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+"""Of the writer's session: its statements change one row, and most of their time is planning."""
+
 COPIES = replace(DEFAULT_LIMITS, min_row_group_bytes_with_vectors=0)
 
 
@@ -55,7 +64,8 @@ class Table:
     def __init__(self, engine: Any, sessions: tuple[SparkSession, SparkSession], path: Path, name: str) -> None:
         self.engine, self.path, self.name = engine, path, name
         self._session, self._writer = sessions
-        self._writer.conf.set("spark.sql.shuffle.partitions", "1")
+        for key, value in CHEAP.items():
+            self._writer.conf.set(key, value)
 
     def statement(self, text: str) -> None:
         """Run a statement of the writer."""
