@@ -28,6 +28,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     stop_spark(session)
 
 
+@pytest.fixture(scope="module")
+def one_overload(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Calls into the JVM that Py4J could take for either of two overloads fail, as they otherwise do by chance."""
+    from tests.support.one_overload import one_overload
+
+    with one_overload(spark, tmp_path_factory.mktemp("classes")):
+        yield
+
+
 @pytest.fixture(scope="session")
 def engine(spark: "SparkSession", proofreader: "Proofreader") -> "Iterator[DeltaEngine]":
     """The exact engine, one for all tests as in an actor.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 
 from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.job_table import JobTable
@@ -27,7 +28,7 @@ from tests.support.delta_tables import commit_info, newest
 from tests.support.index_tables import TABLES, IndexTable, optimized, verify
 from tests.support.local_vacuum import Control
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_overload")]
 
 NAMES = sorted(place.name for place in TABLES.iterdir() if place.is_dir())
 ZONE = "America/New_York"
@@ -48,6 +49,17 @@ def rewrite_all(table: IndexTable, zone: str) -> int:
             wanted = IndexRewrite.of(index, index.of_revision(number), zone)
             opened.rewrite(wanted, CommitMetadata(origin, round=number, mode=INDEX))
     return len(revisions)
+
+
+def test_a_call_that_py4j_could_take_for_either_of_two_overloads_fails(lab: DeltaLab) -> None:
+    scala = lab.engine._scala
+    function = scala.qbeast.QbeastCube.ofPlaces("[]", "[]")
+    text = scala.resolve("org.apache.spark.sql.types.DataTypes").StringType
+    with pytest.raises(Py4JError, match=r"udf\(.*, .*udf\("):
+        scala.resolve("org.apache.spark.sql.functions").udf(function, text)
+    with pytest.raises(Py4JError, match=r"Exception\(java.lang.*, .*Exception\(java.lang"):
+        scala.resolve("java.lang.Exception")(None)
+    assert function.ofColumns().deterministic()
 
 
 @pytest.mark.parametrize("name", NAMES)

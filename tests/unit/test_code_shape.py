@@ -117,13 +117,6 @@ def test_nothing_waits_by_a_function_that_can_lose_a_cancellation() -> None:
     assert [str(path) for path in sources if "asyncio.wait_for(" in path.read_text(encoding="utf-8")] == []
 
 
-def test_java_makes_functions_of_spark() -> None:
-    """Py4J takes `udf` of an Object or of the interface, which differs by process; the former Spark refuses."""
-    sources = list((ROOT / "actor").rglob("*.py"))
-    assert len(sources) > 100
-    assert [str(path) for path in sources if ".udf(" in path.read_text(encoding="utf-8")] == []
-
-
 UNIT = Path(__file__).parent
 NOT_OF_THE_PRODUCT = {"docs", "tests/mutants", "tests/support", "tests/tools"}
 """What else has unit tests, in a folder of its last name: the pages, the mutants, the tests' support and tools."""
