@@ -24,7 +24,8 @@ from pyiceberg.types import (
 
 from decider.formats.iceberg.bounds import key_type, range_of
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
-from shared.errors import InvalidInput
+from shared.errors import Corrupt, InvalidInput
+from shared.formats.iceberg.manifests import decode_bounds
 from shared.layout.key_values import key_range
 from tests.contract.formats.worlds import access
 from tests.support.iceberg_folder import IcebergFolder
@@ -101,3 +102,8 @@ def test_a_table_without_a_snapshot_has_no_files(tmp_path: Path) -> None:
     folder.create("0" * 26 + "00000e")
     table = IcebergFormat(access(), IcebergSettings(reads_folders=True)).open(folder.location)
     assert asyncio.run(table.snapshot_with_ranges("id")).files == ()
+
+
+def test_a_damaged_manifest_is_named() -> None:
+    with pytest.raises(Corrupt, match=r"m-1\.avro is no manifest that can be read"):
+        decode_bounds(b"no manifest", "m-1.avro", 1)
