@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from decider.advice.order_kinds import needs_owner
 from decider.events.refresh_queue import RefreshQueue
 from decider.optimize.table_requests import TableRequests
 from decider.store.registry.table_registry import TableRegistry
@@ -49,9 +50,16 @@ class AdviceChanges:
         """Queue the job that sets the table's own properties; `dry_run`: only check that it could be queued.
 
         Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed, where the
-        table is refused or its format has no such job, and where overrides would hide the change.
+        table is refused or its format has no such job, where overrides would hide the change, and for `CLUSTER BY`.
         """
         advice = await self._find(table, advice_id, _APPLICABLE)
+        if needs_owner(advice):
+            raise Unsupported(
+                f"only the owner of {table.name} can run CLUSTER BY, which upgrades the table's protocol: run the "
+                "statement of the advice, and the next analysis notes it",
+                field="id",
+                allowed="`lakewright advice show`",
+            )
         _require_effect(table, advice)
         if dry_run:
             await self._table_requests.require_properties(table)

@@ -1,24 +1,25 @@
 """Finds the order that reported reads of a table argue for, and judges it by what they read afterwards.
 
-A read costs the bytes of the files that its filter does not exclude. An order has to save a tenth of that in the older
-and in the newer half of the files, what sorting costs included, by reads that were reported on two days at least. Pure:
-time comes from the caller and from the commits.
+An order is one by a column, or one of cells of several. A read costs the bytes of the files that its filter does not
+exclude. An order has to save a tenth of that in the older and in the newer half of the files, what sorting costs
+included, by reads that were reported on two days at least. Pure: time comes from the caller and from the commits.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from decider.advice.analysis import MIN_COMMITS, MIN_JUDGED_HOURS, is_worth, proof_of, until_now
+from decider.advice.order_kinds import KINDS, SORTED, OrderKind, change_of, request_text
 from decider.state.effective_policy import EffectivePolicy
 from decider.store.tables.advice_records import Advice, Judgement, OrderEvidence, ReplayedCost
 from decider.store.tables.read_counts import ReportedReads
 from decider.whatif.comparison import MIN_HOURS, CostModel, Tick
 from decider.whatif.recorded_filters import RecordedFilter, named_columns
 from decider.whatif.simulator import replay_lakewright
-from decider.whatif.sort_advice import KeyedFiles, advise, column_text
+from decider.whatif.sort_advice import KeyedFiles
 from decider.whatif.spread_rows import spread_rows
 from decider.whatif.trace_reader import TableTrace
-from shared.policy.policy import GIB, ClusteringOrder, ClusterMode, Policy
+from shared.policy.policy import GIB, Policy
 from shared.table import TableId
 
 MAX_COLUMNS = 3
@@ -30,13 +31,11 @@ MIN_READS = 50
 SCAN_S_PER_GIB = 10.0
 """Core-seconds to read 1 GiB: half of those that rewriting takes, which decodes and encodes."""
 
-SORTS_PER_BYTE = 3.5
-"""How often a byte with a random key is sorted again, by simulations (docs/sorting.md)."""
+BOUNDED_SHARE = 0.9
+"""Share of the live bytes that need bounds of a column before it is compared: what is not known is no saving."""
 
 PAID_BACK_HOURS = 30 * 24.0
 """Time in which sorting the files that are there has to pay: an order is kept for months."""
-
-PROPERTY = "lakewright.sort-by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +66,10 @@ class OrderReading:
     reads: FilteredReads
     keyed: tuple[KeyedFiles, ...]
 
-
-def may_be_sorted(trace: TableTrace, policy: Policy) -> bool:
-    """Return whether an order could be set: the format sorts rows, and the table has neither an order nor clusters."""
-    has_order = policy.sort_by or policy.zorder_by or policy.clustering_order is not ClusteringOrder.NONE
-    is_clustered = policy.cluster is not ClusterMode.OFF or trace.refusal is not None
-    return policy.enabled and policy.traits.orders_rows and not has_order and not is_clustered
+    @staticmethod
+    def of(reads: FilteredReads, keyed: Sequence[KeyedFiles]) -> "OrderReading":
+        """Return the reading of the columns of which nearly all files have bounds."""
+        return OrderReading(reads, tuple(filter(_is_bounded, keyed)))
 
 
 def analyze_order(  # noqa: PLR0913, PLR0917 - each is a part of the evidence
@@ -83,37 +80,38 @@ def analyze_order(  # noqa: PLR0913, PLR0917 - each is a part of the evidence
     prices: CostModel,
     now_ms: int,
     tick: Tick,
+    kind: OrderKind = SORTED,
 ) -> Advice | None:
-    """Return the advice to sort a table by a column, None where no order would pay."""
+    """Return the advice to give a table an order of a kind, None where none would pay."""
     policy, reads, keyed = in_force.policy, read.reads, read.keyed
     _, hours = until_now(trace.history, prices, now_ms)
     is_known = len(trace.history.commits) >= MIN_COMMITS and hours >= MIN_HOURS
-    if not (is_known and keyed and reads.per_hour and may_be_sorted(trace, policy)):
+    if not (is_known and keyed and reads.per_hour and kind.may_be_set(trace, policy)):
         return None
     tick("orders by all files")
-    order = _evidence(keyed, reads, policy.target_bytes)
+    order = _evidence(kind, keyed, reads, policy.target_bytes)
     if order is None:
         return None
     # Bytes that are sorted for each that is live: once, with what is there paid back in a month, and what is added.
-    sorted_share = min(1.0, hours / PAID_BACK_HOURS) + SORTS_PER_BYTE * trace.history.bytes_added / order.bytes
+    sorted_share = min(1.0, hours / PAID_BACK_HOURS) + kind.rewrites_per_byte * trace.history.bytes_added / order.bytes
     shares = []
     for half in halves(keyed):
         tick("orders by half of the files")
-        own = _evidence(half, reads, policy.target_bytes, order.column)
+        own = _evidence(kind, half, reads, policy.target_bytes, order.column)
         if own is None or not own.share_now:
             return None
         current, advised = _costs(own, reads.per_hour * hours, sorted_share, prices, len(half[0].files))
         shares.append(1 - advised.cost_s / current.cost_s)
     costs = _costs(order, reads.per_hour * hours, sorted_share, prices, len(keyed[0].files))
-    change = {PROPERTY: column_text(order.column)}
     proof = replace(proof_of(trace, hours, reads.per_hour, costs, min(shares)), order=order)
     if not is_worth(proof):
         return None
+    change = change_of(order, trace)
     message = (
-        f"Set {PROPERTY}={change[PROPERTY]}. {reads.per_hour:.3g} reported reads an hour have filters: they read "
-        f"{_percent(order.share_now)} of the bytes, and {_percent(order.share_sorted)} once full files are sorted by "
-        f"{order.column}. The cost includes sorting: {SORTS_PER_BYTE:g} rewrites of new files, and one of the present "
-        "ones within 30 days."
+        f"{request_text(order, change)} {reads.per_hour:.3g} reported reads an hour have filters: they read "
+        f"{_percent(order.share_now)} of the bytes, and {_percent(order.share_sorted)} once full files are {kind.name} "
+        f"{order.column}. The cost includes that: {kind.rewrites_per_byte:g} rewrites of new files, and one of the "
+        "present ones within 30 days."
     )
     return Advice(table, now_ms, change, policy.encode(), message, proof, format=trace.metadata.format)
 
@@ -140,11 +138,12 @@ def judge_order(  # noqa: PLR0913, PLR0917 - each is a part of the evidence
     tick("former policy")
     merging_s = prices.write_s(replay_lakewright(trace.history, former, tail_ms=prices.tail_ms))
     tick("orders by all files")
-    now = _evidence(keyed, reads, former.target_bytes, order.column)
+    kind = KINDS[order.in_cells]
+    now = _evidence(kind, keyed, reads, former.target_bytes, order.column)
     if now is None:
         return None
     scanned_s = reads.per_hour * hours * now.bytes / GIB * SCAN_S_PER_GIB
-    sorting_s = trace.history.bytes_added * SORTS_PER_BYTE / GIB * prices.write_s_per_gib
+    sorting_s = trace.history.bytes_added * kind.rewrites_per_byte / GIB * prices.write_s_per_gib
     return Judgement(
         at_ms=now_ms,
         commits=len(trace.history.commits),
@@ -170,21 +169,26 @@ def halves(keyed: Sequence[KeyedFiles]) -> tuple[tuple[KeyedFiles, ...], tuple[K
     return older, newer
 
 
+def _is_bounded(keyed: KeyedFiles) -> bool:
+    known = sum(file.size_bytes for file in keyed.files if file.key_range is not None)
+    return known >= BOUNDED_SHARE * sum(file.size_bytes for file in keyed.files)
+
+
 def _evidence(
-    keyed: Sequence[KeyedFiles], reads: FilteredReads, target_bytes: int, column: str | None = None
+    kind: OrderKind, keyed: Sequence[KeyedFiles], reads: FilteredReads, target_bytes: int, column: str | None = None
 ) -> OrderEvidence | None:
     """Return what an order by a column, or by the best one, would save; None where no order saves enough.
 
     A read opens one file at least, though a value may lie between the rows that the bounds imply.
     """
-    compared = advise(spread_rows(keyed), keyed, reads.filters, target_bytes)
+    compared = kind.compare(spread_rows(keyed), keyed, reads.filters, target_bytes)
     chosen = column or compared.column
     size = sum(file.size_bytes for file in keyed[0].files)
     if chosen is None or not size:
         return None
     share = next((one.share_read for one in compared.candidates if one.column == chosen), compared.share_read_now)
     least = min(compared.share_read_now, target_bytes / size)
-    return OrderEvidence(chosen, compared.share_read_now, max(share, least), size)
+    return OrderEvidence(chosen, compared.share_read_now, max(share, least), size, in_cells=kind.in_cells)
 
 
 def _costs(

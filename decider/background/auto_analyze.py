@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from time import process_time
 from typing import TypeVar
 
@@ -20,7 +21,8 @@ import structlog
 
 from decider.advice.analysis import MIN_COMMITS, analyze, is_in_force, judge
 from decider.advice.cpu_budget import CpuBudget, run_paced
-from decider.advice.order_advice import FilteredReads, OrderReading, analyze_order, judge_order, may_be_sorted
+from decider.advice.order_advice import FilteredReads, OrderReading, analyze_order, judge_order
+from decider.advice.order_kinds import KINDS, is_clustered, needs_owner
 from decider.advice.vacuum_advice import analyze_vacuum, judge_vacuum, may_be_vacuumed
 from decider.background.runner import Schedule
 from decider.formats.registry import TableFormats
@@ -105,6 +107,9 @@ class AnalysisResult:
     table: str = ""
     cpu_s: float = 0.0
 
+
+NOT_READ = OrderReading(FilteredReads(0.0, ()), ())
+"""Reading of a table that could have no order."""
 
 IDLE = AnalysisResult(AnalysisOutcome.IDLE)
 
@@ -210,8 +215,7 @@ class AutoAnalyze:
             replace(state.log_status, refusal=None, format=trace.metadata.format, typical_file_bytes=0),
         )
         now_ms = self._now_ms()
-        is_pending = advice is not None and advice.status in (AdviceStatus.OPEN, AdviceStatus.APPLYING)
-        if advice is not None and is_pending and is_in_force(advice.change, in_force.policy):
+        if advice is not None and _is_done(advice, trace, in_force.policy):
             # The owner changed the properties, a process died in between, or no decider saw the end of the run.
             now: Advice | None = replace(
                 advice,
@@ -256,11 +260,8 @@ class AutoAnalyze:
         if not reads.per_hour:
             return OrderReading(reads, ())
         reader = self._sources.formats.open(table.location)
-        try:
-            keyed, _ = await self._charged(comparable_columns(reader, trace, reads.columns))
-        except Unsupported:
-            return OrderReading(reads, ())
-        return OrderReading(reads, keyed)
+        keyed, _ = await self._charged(comparable_columns(reader, trace, reads.columns))
+        return OrderReading.of(reads, keyed)
 
     async def _preview_vacuum(
         self, table: TableRef, trace: TableTrace, policy: Policy, now_ms: int
@@ -297,11 +298,11 @@ class AutoAnalyze:
         self, table: TableRef, advice: Advice | None, trace: TableTrace, in_force: EffectivePolicy, now_ms: int
     ) -> tuple[Advice | None, AnalysisOutcome]:
         found = [await self._paced(lambda tick: analyze(table.id, trace, in_force, PRICES, now_ms, tick))]
-        if may_be_sorted(trace, in_force.policy):
-            read = await self._read_order(table, trace)
-            found += [
-                await self._paced(lambda tick: analyze_order(table.id, trace, in_force, read, PRICES, now_ms, tick))
-            ]
+        kinds = [kind for kind in KINDS.values() if kind.may_be_set(trace, in_force.policy)]
+        read = await self._read_order(table, trace) if kinds else NOT_READ
+        for kind in kinds:
+            analyzed = partial(analyze_order, table.id, trace, in_force, read, PRICES, now_ms, kind=kind)
+            found.append(await self._paced(analyzed))
         if may_be_vacuumed(trace, in_force.policy, PRICES, now_ms):
             preview = await self._preview_vacuum(table, trace, in_force.policy, now_ms)
             if preview is not None:
@@ -323,3 +324,10 @@ class AutoAnalyze:
         """See whether jobs have come or gone, and keep the lease."""
         self._are_jobs_there = await self._has_jobs()
         await self._store.acquire()
+
+
+def _is_done(advice: Advice, trace: TableTrace, policy: Policy) -> bool:
+    """Return whether the change of an advice that was not applied yet is in effect."""
+    is_pending = advice.status in (AdviceStatus.OPEN, AdviceStatus.APPLYING)
+    has_columns = is_clustered(trace) or not needs_owner(advice)
+    return is_pending and has_columns and is_in_force(advice.change, policy)

@@ -124,8 +124,7 @@ class TableReader(Protocol):
     async def snapshot_with_ranges(self, column: str) -> Snapshot:
         """Return the newest snapshot, of which `key_range` of each file and `sort_key` are those of a column.
 
-        Raises InvalidInput if files have no comparable bounds of such a column, Unsupported where the format's bounds
-        are not read.
+        Raises InvalidInput if files have no comparable bounds of such a column.
         """
 
     async def live_files(self, at: Position | None = None) -> LiveFiles:

@@ -1,11 +1,14 @@
-"""Savings of an order by a column: the bytes that readers' filters, or ranges of the column, read with it.
+"""Savings of an order by a column, or of cells of several: the bytes that readers' filters or ranges read with it.
 
 Rows that the log implies are sorted by each candidate and cut into as many files as the table would have, and every
 recorded filter is compared with the minima and maxima that these files have, of all columns. Pure.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from operator import itemgetter
 from typing import Any
 
 from decider.whatif.recorded_filters import Hidden, RecordedFilter, Span, Wanted, wanted_values
@@ -24,6 +27,12 @@ MAX_PARTS = 256
 
 MIN_ROWS_PER_PART = 8
 """Fewest rows in a file: the range of fewer says little about the file's."""
+
+MAX_CELL_COLUMNS = 3
+"""Columns of cells that are compared: each further one halves how often the others are cut."""
+
+EVEN_SHARE = 0.25
+"""Share of the rows on the smaller side from which a cut of a cell counts as even."""
 
 HIDDEN_SHARE = 0.1
 """Share of the rows that a range with hidden bounds is taken to hold; an assumption."""
@@ -65,7 +74,7 @@ class RowSample:
 
 @dataclass(frozen=True, slots=True)
 class CandidateOrder:
-    """A column, and the mean share of the bytes that the filters read once the table is sorted by it."""
+    """A column, or columns of cells as SQL names them, and the mean share of the bytes that filters read with it."""
 
     column: str
     share_read: float
@@ -92,7 +101,7 @@ class RangeReads:
 def range_reads(sample: RowSample, keyed: KeyedFiles, target_bytes: int) -> tuple[RangeReads, ...]:
     """Return what ranges of the sample's only column read; none if no file has bounds of it."""
     values = _values(sample, 0)
-    live, done = _live_parts([keyed]), _sorted_parts(sample, 0, target_bytes)
+    live, done = _live_parts([keyed]), _parts(sample, (0,), target_bytes)
     found = []
     for share in RANGE_SHARES if values else ():
         asked = [(1.0, {0: (_range_at(values, place / (PLACES - 1), share),)}) for place in range(PLACES)]
@@ -104,17 +113,35 @@ def advise(
     sample: RowSample, keyed: Sequence[KeyedFiles], filters: Sequence[RecordedFilter], target_bytes: int
 ) -> SortAdvice:
     """Return the order that the filters argue for; `keyed`: the live files by each of the sample's columns."""
-    asked = [(times, conditions) for one in filters for times, conditions in _conditions(one, sample)]
+    asked = _asked(filters, sample)
     now = _share(_live_parts(keyed), asked)
     found = sorted(
         (
-            CandidateOrder(column.name, _share(_sorted_parts(sample, at, target_bytes), asked))
+            CandidateOrder(column.name, _share(_parts(sample, (at,), target_bytes), asked))
             for at, column in enumerate(sample.columns)
         ),
         key=lambda one: one.share_read,
     )
     best = found[0].column if found and found[0].share_read <= (1 - MIN_SAVED_SHARE) * now else None
     return SortAdvice(best, now, tuple(found))
+
+
+def advise_cells(
+    sample: RowSample, keyed: Sequence[KeyedFiles], filters: Sequence[RecordedFilter], target_bytes: int
+) -> SortAdvice:
+    """Return the columns of cells that the filters argue for; each further one has to save as much as the first."""
+    asked = _asked(filters, sample)
+    now = least = _share(_live_parts(keyed), asked)
+    found: list[CandidateOrder] = []
+    best = None
+    for count in range(1, min(MAX_CELL_COLUMNS, len(sample.columns)) + 1):
+        for columns in combinations(range(len(sample.columns)), count):
+            names = ", ".join(column_text(sample.columns[at].name) for at in columns)
+            found.append(CandidateOrder(names, _share(_parts(sample, columns, target_bytes), asked)))
+        fewest = min(found, key=lambda one: one.share_read)
+        if fewest.share_read <= (1 - MIN_SAVED_SHARE) * least:
+            best, least = fewest.column, fewest.share_read
+    return SortAdvice(best, now, tuple(sorted(found, key=lambda one: one.share_read)))
 
 
 def column_text(name: str) -> str:
@@ -158,6 +185,10 @@ def _share(parts: Sequence[_Part], asked: Sequence[tuple[float, Conditions]]) ->
     total, times = sum(part.bytes for part in parts), sum(weight for weight, _ in asked)
     read = sum(weight * sum(part.bytes for part in parts if part.is_read(wanted)) for weight, wanted in asked)
     return read / (total * times) if total and times else 0.0
+
+
+def _asked(filters: Sequence[RecordedFilter], sample: RowSample) -> list[tuple[float, Conditions]]:
+    return [(times, conditions) for one in filters for times, conditions in _conditions(one, sample)]
 
 
 def _conditions(one: RecordedFilter, sample: RowSample) -> list[tuple[float, Conditions]]:
@@ -204,22 +235,55 @@ def _at(values: Sequence[int], share: float) -> int:
     return values[min(int(share * len(values)), len(values) - 1)]
 
 
-def _sorted_parts(sample: RowSample, column: int, target_bytes: int) -> list[_Part]:
-    """Return the files that partitions would have, sorted by a column."""
+def _parts(sample: RowSample, columns: Sequence[int], target_bytes: int) -> list[_Part]:
+    """Return the files that partitions would have: sorted by one column, or cells of several."""
     parts = []
     for partition in sample.partitions:
-        rows = sorted(partition.rows, key=lambda row: (row[column] is not None, row[column] or 0))
-        most = min(MAX_PARTS, len(rows) // MIN_ROWS_PER_PART)
+        most = min(MAX_PARTS, len(partition.rows) // MIN_ROWS_PER_PART)
         count = max(1, min(round(partition.bytes / target_bytes), most))
-        for at in range(count):
-            own = rows[at * len(rows) // count : (at + 1) * len(rows) // count]
-            ranges = tuple(_range([row[other] for row in own]) for other in range(len(sample.columns)))
-            parts.append(_Part(partition.bytes / count, ranges, is_complete=True))
+        rows = list(map(_with_places, partition.rows))
+        for own in _cut(rows, columns, count):
+            ranges = tuple(map(_range, zip(*own, strict=True)))
+            parts.append(_Part(partition.bytes * len(own) / len(rows), ranges, is_complete=True))
     return parts
 
 
-def _range(values: Sequence[int | None]) -> KeyRange | None:
-    known = [value for value in values if value is not None]
+_NULL = -(1 << 512)
+"""The place of null: before all values."""
+
+
+def _with_places(row: Row) -> tuple[int, ...]:
+    return tuple(_NULL if value is None else value for value in row) if None in row else row  # type: ignore[return-value]
+
+
+def _cut(rows: list[tuple[int, ...]], columns: Sequence[int], count: int) -> Iterator[list[tuple[int, ...]]]:
+    """Yield the rows of each of so many files, cut at the columns in turn: cells leave one out that has no even cut."""
+    if count == 1:
+        yield rows
+        return
+    middle = count // 2 * len(rows) // count
+    for turn, column in enumerate(columns if len(columns) > 1 else ()):
+        rows.sort(key=itemgetter(column))
+        at = _nearest_cut([row[column] for row in rows], middle)
+        if EVEN_SHARE * len(rows) <= at <= (1 - EVEN_SHARE) * len(rows):
+            columns = (*columns[turn + 1 :], *columns[: turn + 1])
+            break
+    else:
+        rows.sort(key=itemgetter(columns[0]))
+        at = middle
+    below = max(1, min(count - 1, round(count * at / len(rows))))
+    yield from _cut(rows[:at], columns, below)
+    yield from _cut(rows[at:], columns, count - below)
+
+
+def _nearest_cut(values: Sequence[int], middle: int) -> int:
+    """Return where, nearest to the middle, two neighbors differ; an end if none do."""
+    ends = bisect_left(values, values[middle]), bisect_right(values, values[middle])
+    return min(ends, key=lambda end: abs(end - middle))
+
+
+def _range(values: Sequence[int]) -> KeyRange | None:
+    known = [value for value in values if value != _NULL]
     return (min(known), max(known)) if known else None
 
 

@@ -21,7 +21,7 @@ from decider.whatif.sort_advice import (
     describe_order,
     range_reads,
 )
-from decider.whatif.trace_reader import TableTrace, comparable_columns
+from decider.whatif.trace_reader import TableTrace, comparable_columns, require_sorting
 from shared.table import PartitionKey
 
 ROWS = 20_000
@@ -31,10 +31,15 @@ _STRIDES = (0.0, 0.618034, 0.284840, 0.145898, 0.381966, 0.763932, 0.472136)
 """Steps through the values of a file as shares of them, one for each column, so that no two columns rise together."""
 
 
+_PARTS = 1_000
+"""Places between two values of a file, at which values of other files are."""
+
+
 async def advise_order_by_log(
     log: TableReader, table: TableTrace, filters: Sequence[RecordedFilter], target_bytes: int
 ) -> dict[str, Any]:
     """Return which order recorded filters argue for, as plain values; raises what reading the log raises."""
+    require_sorting(table)
     keyed, left_out = await comparable_columns(log, table, named_columns(tuple(filters))[:MAX_CANDIDATES])
     sample = spread_rows(keyed)
     return describe_order(advise(sample, keyed, filters, target_bytes), sample, len(filters), left_out)
@@ -60,22 +65,29 @@ def spread_rows(keyed: Sequence[KeyedFiles]) -> RowSample:
     ranges = [{file.key: file.key_range for file in one.files} for one in keyed]
     rows: defaultdict[PartitionKey, list[Row]] = defaultdict(list)
     sizes: defaultdict[PartitionKey, int] = defaultdict(int)
-    for file in files:
+    for index, file in enumerate(files):
         sizes[file.partition] += file.size_bytes
         count = max(1, ROWS * file.size_bytes // max(1, total))
-        columns = [_spread(known.get(file.key), count, stride) for known, stride in zip(ranges, _STRIDES, strict=False)]
+        columns = [
+            _spread(known.get(file.key), count, stride, index) for known, stride in zip(ranges, _STRIDES, strict=False)
+        ]
         rows[file.partition] += zip(*columns, strict=True)
     partitions = tuple(SampledPartition(sizes[one], tuple(own)) for one, own in rows.items())
     return RowSample(tuple(one.column for one in keyed), partitions)
 
 
-def _spread(known: tuple[int, int] | None, count: int, stride: float) -> list[int | None]:
-    """Return so many values between two bounds, evenly, in an order that the stride gives."""
+def _spread(known: tuple[int, int] | None, count: int, stride: float, file: int) -> list[int | None]:
+    """Return so many values between two bounds, evenly, in an order that the stride gives.
+
+    Each file has others and starts elsewhere: else files of the same bounds would have the same few rows, in which one
+    column depends on another.
+    """
     if known is None:
         return [None] * count
     low, high = known
     step = max(1, int(count * stride))
     while gcd(step, count) > 1:  # So that each value comes once.
         step += 1
-    places = ((number * step) % count for number in range(count))
-    return [low + (high - low) * (2 * place + 1) // (2 * count) for place in places]
+    start, between = int(file * stride * count), int((0.5 + file * _STRIDES[1]) % 1 * _PARTS)
+    places = ((start + number * step) % count for number in range(count))
+    return [low + (high - low + 1) * (_PARTS * place + between) // (_PARTS * count) for place in places]

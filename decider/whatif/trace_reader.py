@@ -18,7 +18,8 @@ from decider.formats.table_format import TableReader
 from decider.whatif.sort_advice import KeyedFiles
 from decider.whatif.storage import StorageStep
 from decider.whatif.trace import CommitTrace
-from shared.errors import Corrupt, InvalidInput
+from shared.errors import Corrupt, InvalidInput, Unsupported
+from shared.formats.registry import support_of
 from shared.paths.data_paths import canonical_path, path_key
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, DataFile, Position, RemovedFile, Snapshot, TableMetadata, TableProtocol
@@ -97,13 +98,25 @@ async def read_history(
 async def with_ranges(log: TableReader, table: TableTrace, columns: Sequence[str]) -> TableTrace:
     """Return a history with the live files by these columns; without any, by the first of the table's own sort order.
 
-    The log is read once for each. Raises what `TableReader.snapshot_with_ranges` raises.
+    The log is read once for each. Raises what `TableReader.snapshot_with_ranges` and `require_sorting` raise.
     """
     own = table.metadata.sort_key
     names = dict.fromkeys(columns or ([own.name] if own else []))
+    if names:
+        require_sorting(table)
     found = [await log.snapshot_with_ranges(name) for name in names]
     keyed = (KeyedFiles(one.metadata.sort_key, one.files) for one in found if one.metadata.sort_key is not None)
     return replace(table, keyed=tuple(keyed))
+
+
+def require_sorting(table: TableTrace) -> None:
+    """Raise Unsupported if rewrites cannot sort the rows of a table, so that no order by a column can be set."""
+    support = support_of(table.metadata.format)
+    if not support.orders_rows:
+        raise Unsupported(
+            f"{table.location}: rewrites of {support.title} tables sort no rows, so no order can be compared",
+            field="sort_keys",
+        )
 
 
 async def comparable_columns(
@@ -112,7 +125,7 @@ async def comparable_columns(
     """Return the live files by each column that files have bounds of, and the names of the other columns.
 
     The partition columns are among the others: which partitions are read is the same in every order. The log is read
-    once for each. Raises Unsupported where the format's bounds are not read.
+    once for each. Raises what reading the log raises.
     """
     by_partition = {column.name.lower() for column in table.metadata.partition_columns}
     found: list[KeyedFiles] = []

@@ -1,4 +1,4 @@
-"""Spark's SQL as text: quoted names, literals, and the one statement that sets properties of a table."""
+"""Spark's SQL as text: quoted names, literals, and the statements that set properties and columns of a table."""
 
 from collections.abc import Mapping
 from urllib.parse import unquote
@@ -33,3 +33,9 @@ def set_properties(location: str, values: Mapping[str, str], sql_paths: str) -> 
     pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in values.items())
     name = table_name(location, sql_paths)
     return f"ALTER TABLE {name} SET TBLPROPERTIES ({pairs})" if name else ""
+
+
+def cluster_by(location: str, columns: str, sql_paths: str) -> str:
+    """Return the statement that clusters a table by columns, quoted where needed; empty where SQL cannot name it."""
+    name = table_name(location, sql_paths)
+    return f"ALTER TABLE {name} CLUSTER BY ({columns})" if name else ""

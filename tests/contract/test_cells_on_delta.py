@@ -13,7 +13,9 @@ from actor.formats.delta.cell_writer import CellWriter
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.row_tasks import LeftToSpark
 from shared.errors import Corrupt, RefusedFiles
+from shared.formats.delta import FORMAT
 from shared.layout.cells.routes import Route
+from shared.paths.sql_text import cluster_by, set_properties
 from shared.refusals import RefusalReason
 from tests.support.cells_table import POLICY, CellsTable
 from tests.support.clustered_rows import NUMBERS, RANDOM, VALUES, keys_of
@@ -98,6 +100,17 @@ def test_what_other_statements_of_deltas_do_with_our_files_leaves_rows_as_they_a
     assert table.run(force=True).commits
     assert (table.digest(), table.report()["left_bytes"]) == (before, 0)
     assert table.require_lawful() > 2
+
+
+def test_a_table_without_an_order_is_taken_over_by_the_statements_of_an_advice(lab: DeltaLab) -> None:
+    table = CellsTable(lab, NUMBERS, ())
+    table.insert(10_000, RANDOM.format(seed=1), files=10)
+    before, location = table.digest(), table.path.as_uri()
+    lab.sql(cluster_by(location, "a, `b`", FORMAT))
+    lab.sql(set_properties(location, {"lakewright.cluster": "cells"}, FORMAT))
+    assert table.run(force=True).commits
+    assert table.digest() == before
+    assert table.require_lawful() > 5
 
 
 @pytest.mark.parametrize("kind", VALUES)

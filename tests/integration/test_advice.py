@@ -128,6 +128,35 @@ def test_an_order_that_was_dismissed_leaves_room_for_the_next_best_change(world:
     assert advice["status"] == ("dismissed" if advice["id"] == order else "open")
 
 
+def test_cells_are_advised_by_reads_of_two_columns_and_applied_by_the_owner_alone(world: AdviceWorld) -> None:
+    name = world.table("loads", process=LOADS, bounds=("a", "z"), is_partitioned=False)
+    for column, times in (("v", 501), ("w", 500)):
+        world.report_reads(name, {**LOOK_UP, "term": column}, times)
+    assert world.run_once() is AnalysisOutcome.ADVISED
+    advice = world.advice(name)
+    assert (advice["change"], advice["former"]) == ({"lakewright.cluster": "cells"}, {"lakewright.cluster": "off"})
+    assert advice["needs_owner"]
+    assert advice["proof"]["order"]["column"] == "v, w"
+    assert 0 < advice["proof"]["order"]["share_read_sorted"] < 0.3
+    clustered, altered = advice["statement"].split("; ")
+    assert clustered.endswith("CLUSTER BY (v, w)")
+    assert "'lakewright.cluster' = 'cells'" in altered
+    assert "Run `ALTER TABLE" in world.cli("advice", "show", name)
+    for asked in ({}, {"dry_run": True}, {"override": True}):
+        refused = world.apply(name, **asked)
+        assert (refused.status_code, world.advice(name)["status"]) == (409, "open")
+
+    log = world.logs[name]
+    log.cluster(advice["change"], world.commits[name][log.version].timestamp_ms)
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.WAITING
+    assert (world.advice(name)["status"], world.advice(name)["by_owner"]) == ("applied", True)
+    log.bounds = ("a", "b")
+    world.go_on(name, 90)
+    assert world.later() is AnalysisOutcome.JUDGED
+    assert world.advice(name)["judgement"]["saved_share"] > 0.3, "new files are not read by the filters"
+
+
 REPLACED = Process(4, 180 * MIB, 0.1, 60, 8, 2)
 """Every eight hours a partition is dropped whose files stay in the store."""
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.conversions import to_bytes
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -43,6 +44,7 @@ from shared.queue.model import JobState, RunResult
 from shared.refusals import RefusalReason
 from shared.table import CommitOrigin, ExaminedTable
 from tests.contract.formats.worlds import access
+from tests.support.advice_world import report_reads
 from tests.support.aged_table import DAY_MS, now_ms, set_time
 from tests.support.iceberg_folder import IcebergFolder
 from tests.support.live_decider import LiveDecider, decider_settings
@@ -271,6 +273,42 @@ def test_advice_names_a_table_of_a_catalog_in_sql_and_for_one_in_a_folder_names_
     assert printed.startswith("no SQL names this table: lakewright.")
 
 
+def analyze_once(decider: LiveDecider, at_ms: int) -> None:
+    """Look for advice at a time."""
+    services = decider.services.tables
+    sources = AdviceSources(
+        *(services.registry, services.states, services.formats, services.defaults, decider.services.queue.reads),
+        twins=decider.services.requests.tracker.twins,
+    )
+    analyze = AutoAnalyze(
+        services.advice, sources, share=1.0, has_jobs=no_jobs, is_needed=lambda: False, now_ms=lambda: at_ms
+    )
+    decider.run(analyze.run_once())
+
+
+def test_cells_are_advised_by_reads_of_two_columns_and_set_by_a_job(decider: LiveDecider, tmp_path: Path) -> None:
+    """Each file has all ids and all countries, and readers look one of them up."""
+    folder = IcebergFolder(tmp_path / "events_by_id")
+    folder.create("0" * 26 + "00000c")
+    bounds = {1: (to_bytes(LongType(), 0), to_bytes(LongType(), 60_000)), 4: (b"ad", b"zw")}
+    for _ in range(60):
+        folder.later(3_600_000)
+        folder.commit([folder.file(1 << 27, bounds=bounds)])
+    register(decider, folder.location, name="events_by_id")
+    decider.drain()
+    table = decider.get("/v1/tables/events_by_id")["id"]
+    for column, value in (("id", 20_000), ("country", "fr")):
+        report_reads(decider, table, {"type": "eq", "term": column, "value": value}, 500)
+    analyze_once(decider, 1_700_000_000_000 + 61 * 3_601_000)
+    found = decider.get("/v1/tables/events_by_id/advice")["advice"]
+    assert found["change"].keys() == {"lakewright.cluster", "lakewright.cluster-by"}
+    assert {*found["change"]["lakewright.cluster-by"].split(", ")} == {"id", "country"}
+    assert not found["needs_owner"]
+    order = found["proof"]["order"]
+    assert (order["share_read_now"], order["bytes"]) == (1.0, 60 << 27)
+    assert order["share_read_sorted"] < 0.2
+
+
 @pytest.mark.parametrize("has_files", [True, False], ids=["kept", "deleted by others"])
 def test_a_vacuum_is_advised_for_snapshots_whose_files_are_kept(
     decider: LiveDecider, tmp_path: Path, *, has_files: bool
@@ -290,15 +328,7 @@ def test_a_vacuum_is_advised_for_snapshots_whose_files_are_kept(
     now_ms = 1_700_000_000_000 + 240 * 3_601_000
     register(decider, folder.location, name="replaced")
     decider.drain()
-    services = decider.services.tables
-    sources = AdviceSources(
-        *(services.registry, services.states, services.formats, services.defaults, decider.services.queue.reads),
-        twins=decider.services.requests.tracker.twins,
-    )
-    analyze = AutoAnalyze(
-        services.advice, sources, share=1.0, has_jobs=no_jobs, is_needed=lambda: False, now_ms=lambda: now_ms
-    )
-    decider.run(analyze.run_once())
+    analyze_once(decider, now_ms)
     found = decider.get("/v1/tables/replaced/advice")["advice"]
     if not has_files:
         assert found is None or "lakewright.vacuum" not in found["change"]

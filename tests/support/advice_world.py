@@ -17,7 +17,7 @@ from shared.jobs.payload import SET_PROPERTIES, JobPayload
 from shared.policy.policy import KIB
 from shared.queue import commands, keys
 from shared.queue.model import Claim, RunResult
-from shared.table import Commit
+from shared.table import Commit, TableId
 from tests.support.advised_histories import AdvisedLog, Process, write
 from tests.support.live_decider import LiveDecider
 from tests.support.queue_bench import end_of
@@ -26,6 +26,17 @@ from tests.support.waiting import until
 EVENTS = Process(2, 300 * KIB, 0.4, 20, 36, 4)
 START_MS = 1_767_225_600_000
 DAY_MS = 86_400_000
+
+
+def report_reads(
+    decider: LiveDecider, table: TableId, expression: Mapping[str, object], per_day: int, *, days: int = 4
+) -> None:
+    """Have reads of a table with a filter counted, as if they had been reported on each of the last days."""
+    decider.run(decider.services.queue.reads.add(table, 1, {json.dumps(expression): per_day * days}))
+    today = int(time.time() * 1000) // DAY_MS
+    counts = {str(today - ago): per_day for ago in range(days)}
+    since = {SINCE: (today - days + 1) * DAY_MS}
+    decider.run(decider.services.operations.redis.hset(keys.reads(table), mapping={**counts, **since}))
 
 
 class AdviceWorld:
@@ -67,9 +78,9 @@ class AdviceWorld:
         seed: int = 1,
         process: Process = EVENTS,
         bounds: tuple[str, str] | None = None,
-        has_files: bool = False,
+        **log_options: bool,
     ) -> str:
-        self.logs[name] = log = AdvisedLog(self.folder / name, START_MS, bounds=bounds, has_files=has_files)
+        self.logs[name] = log = AdvisedLog(self.folder / name, START_MS, bounds=bounds, **log_options)
         self.commits[name] = write(process, seed, 400)
         log.write(self.commits[name][:commits])
         return self.decider.register(log.path, name)
@@ -82,13 +93,7 @@ class AdviceWorld:
 
     def report_reads(self, name: str, expression: Mapping[str, object], per_day: int, *, days: int = 4) -> None:
         """Have reads with a filter counted, as if they had been reported on each of the last days."""
-        table = self.decider.get(f"/v1/tables/{name}")["id"]
-        redis = self.decider.services.operations.redis
-        self.decider.run(self.decider.services.queue.reads.add(table, 1, {json.dumps(expression): per_day * days}))
-        today = int(time.time() * 1000) // DAY_MS
-        counts = {str(today - ago): per_day for ago in range(days)}
-        since = {SINCE: (today - days + 1) * DAY_MS}
-        self.decider.run(redis.hset(keys.reads(table), mapping={**counts, **since}))
+        report_reads(self.decider, self.decider.get(f"/v1/tables/{name}")["id"], expression, per_day, days=days)
 
     def run_once(self) -> AnalysisOutcome:
         return self.decider.run(self.analyze.run_once()).outcome

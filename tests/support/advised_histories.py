@@ -148,8 +148,9 @@ def every_policy(policy: Policy) -> list[Policy]:
 class AdvisedLog:
     """A log below a folder; commits are written with their times moved by `shift_ms`.
 
-    bounds: least and greatest value of the column `v` in each file that is written; None: no statistics. has_files: the
-    files are there, of their size and age, and the log's files have the age of their commits.
+    bounds: least and greatest value of the columns `v` and `w` in each file that is written; None: no statistics.
+    has_files: the files are there, of their size and age, and the log's files have the age of their commits.
+    is_partitioned: by the day.
     """
 
     path: Path
@@ -157,15 +158,22 @@ class AdvisedLog:
     version: int = -1
     bounds: tuple[str, str] | None = None
     has_files: bool = False
+    is_partitioned: bool = True
 
     def __post_init__(self) -> None:
         (self.path / "_delta_log").mkdir(parents=True)
-        self._write(0, "CREATE TABLE", [{"protocol": PLAIN}, _metadata({})])
+        self._write(0, "CREATE TABLE", [{"protocol": PLAIN}, self._metadata({})])
 
     def alter(self, properties: Mapping[str, str], at_ms: int) -> int:
         """Replace all properties, as `ALTER TABLE` on a table without any does; return the newest version."""
-        self._write(at_ms, "SET TBLPROPERTIES", [_metadata(properties)])
+        self._write(at_ms, "SET TBLPROPERTIES", [self._metadata(properties)])
         return self.version
+
+    def cluster(self, properties: Mapping[str, str], at_ms: int) -> None:
+        """Upgrade the protocol as `CLUSTER BY` does, and replace all properties."""
+        features = ["appendOnly", "invariants", "domainMetadata", "clustering"]
+        protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
+        self._write(at_ms, "CLUSTER BY", [{"protocol": protocol}, self._metadata(properties)])
 
     def write(self, commits: Iterable[Commit]) -> int:
         """Append commits; return the newest version."""
@@ -174,7 +182,7 @@ class AdvisedLog:
                 {
                     "remove": {
                         "path": _path(gone.path, gone.partition or "{}"),
-                        "partitionValues": json.loads(gone.partition or "{}"),
+                        "partitionValues": self._partition(gone.partition or "{}"),
                         "size": gone.size_bytes,
                         "deletionTimestamp": commit.timestamp_ms,
                         "extendedFileMetadata": True,
@@ -187,7 +195,7 @@ class AdvisedLog:
                 {
                     "add": {
                         "path": _path(file.path, file.partition),
-                        "partitionValues": json.loads(file.partition),
+                        "partitionValues": self._partition(file.partition),
                         "size": file.size_bytes,
                         "modificationTime": commit.timestamp_ms,
                         "dataChange": commit.data_change,
@@ -217,7 +225,18 @@ class AdvisedLog:
         if self.bounds is None:
             return {}
         low, high = self.bounds
-        return {"stats": json.dumps({"numRecords": 100, "minValues": {"v": low}, "maxValues": {"v": high}})}
+        return {
+            "stats": json.dumps(
+                {"numRecords": 100, "minValues": dict.fromkeys("vw", low), "maxValues": dict.fromkeys("vw", high)}
+            )
+        }
+
+    def _metadata(self, properties: Mapping[str, str]) -> dict[str, object]:
+        columns, by = dict.fromkeys(("day", "v", "w"), "string"), ["day"] if self.is_partitioned else []
+        return {"metaData": metadata_of(columns, by, configuration=dict(properties))}
+
+    def _partition(self, key: str) -> dict[str, str]:
+        return json.loads(key) if self.is_partitioned else {}
 
     def _write(self, at_ms: int, operation: str, actions: list[dict[str, object]]) -> None:
         self.version += 1
@@ -227,10 +246,6 @@ class AdvisedLog:
         path.write_text(text)
         if self.has_files:
             self._age(path, at_ms)
-
-
-def _metadata(properties: Mapping[str, str]) -> dict[str, object]:
-    return {"metaData": metadata_of({"day": "string", "v": "string"}, ["day"], configuration=dict(properties))}
 
 
 def _path(name: str, partition: str) -> str:

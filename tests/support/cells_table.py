@@ -24,7 +24,7 @@ POLICY = Policy(cluster=ClusterMode.CELLS, target_bytes=64 * KIB).with_traits(is
 
 
 class CellsTable:
-    """A table clustered by some columns; `kinds` are the types of all of its columns."""
+    """A table clustered by some columns, or by none yet; `kinds` are the types of all of its columns."""
 
     def __init__(self, lab: DeltaLab, kinds: Mapping[str, str], by: Sequence[str], properties: str = "") -> None:
         self.lab = lab
@@ -32,7 +32,8 @@ class CellsTable:
         self.name = f"delta.`{self.path}`"
         columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
         given = f"TBLPROPERTIES ({properties})" if properties else ""
-        lab.sql(f"CREATE TABLE {self.name} ({columns}) USING delta CLUSTER BY ({', '.join(by)}) {given}")
+        clustered = f"CLUSTER BY ({', '.join(by)})" if by else ""
+        lab.sql(f"CREATE TABLE {self.name} ({columns}) USING delta {clustered} {given}")
 
     def insert(self, rows: int, values: str, files: int = 1) -> None:
         """Append rows in so many files by one commit; `values` are SQL of the row's number `id`."""

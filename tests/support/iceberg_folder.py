@@ -55,7 +55,7 @@ VALUES: Mapping[str, Sequence[tuple[Any, ...]]] = {
 
 @dataclass(frozen=True)
 class Written:
-    """A live file: where it is, in which spec and partition, and who added it."""
+    """A live file: where it is, in which spec and partition, and who added it; bounds of columns by their ids."""
 
     path: str
     size: int
@@ -66,6 +66,7 @@ class Written:
     snapshot: int = 0
     sequence: int = 0
     referenced: str = ""
+    bounds: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
 
 
 @dataclass
@@ -314,8 +315,8 @@ def _data_file(one: Written) -> DataFile:
         value_counts={},
         null_value_counts={},
         nan_value_counts={},
-        lower_bounds=paths,
-        upper_bounds=paths,
+        lower_bounds=paths | {column: low for column, (low, _) in one.bounds.items()},
+        upper_bounds=paths | {column: high for column, (_, high) in one.bounds.items()},
         key_metadata=None,
         split_offsets=None,
         equality_ids=[1] if one.content is DataFileContent.EQUALITY_DELETES else None,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import AwareDatetime, Field
 
 from decider.advice.analysis import former_values
+from decider.advice.order_kinds import needs_owner
 from decider.api.declared_tables import require_undeclared
 from decider.api.dependencies import KnownTable, Limit, Requests, Tables
 from decider.api.openapi import failures
@@ -26,7 +27,7 @@ from decider.web.base_model import (
 )
 from decider.web.errors import ApiError, not_found
 from shared.formats.registry import support_of
-from shared.paths.sql_text import set_properties
+from shared.paths.sql_text import cluster_by, set_properties
 from shared.table import TableRef
 
 StatusName = Literal["open", "applying", "dismissed", "applied", "judged"]
@@ -63,9 +64,9 @@ class OrderProofView(
 ):
     """An order of rows, and the bytes that filters of reported reads read with it."""
 
-    column: str = Field(description="Column.")
+    column: str = Field(description="Column, or the columns of cells.")
     share_read_now: Rounded4 = Field(description="Mean share of the live bytes that the filters read at the analysis.")
-    share_read_sorted: Rounded4 = Field(description="The same once the table is sorted by the column.")
+    share_read_sorted: Rounded4 = Field(description="The same once the table has the order.")
     bytes: int = Field(description="Live bytes.")
 
 
@@ -130,9 +131,10 @@ class AdviceView(ResponseModel):
     change: dict[str, str] = Field(description="Properties to set.")
     former: dict[str, str] = Field(description="Values of these properties before; empty for a fan-in that is fitted.")
     statement: str = Field(
-        description="SQL statement that makes the change in the table's own properties; empty if Spark's SQL has no "
-        "name for the table, as for one of Iceberg without a catalog."
+        description="SQL that makes the change in the table's own properties, after a `CLUSTER BY` if cells of a Delta "
+        "table are advised; empty if Spark's SQL has no name for the table, as for one of Iceberg without a catalog."
     )
+    needs_owner: bool = Field(description="Whether only the owner can apply it, by the statement.")
     saved_s_per_day: float = Field(description="Core-seconds per day that the change promises to save.")
     saved_share: float = Field(
         description="Promised share of the cost: the smallest of all commits and of each half of them."
@@ -177,6 +179,7 @@ def advice_view(advice: Advice, table: TableRef) -> AdviceView:
         change=dict(advice.change),
         former=former_values(advice),
         statement=statement(advice, table),
+        needs_owner=needs_owner(advice),
         saved_s_per_day=round(advice.proof.saved_s_per_day, 1),
         saved_share=round(advice.proof.saved_share, 4),
         message=advice.message,
@@ -187,7 +190,11 @@ def advice_view(advice: Advice, table: TableRef) -> AdviceView:
 
 def statement(advice: Advice, table: TableRef) -> str:
     """Return the SQL that makes a change in the table's own properties, as Spark reads it; empty if there is none."""
-    return set_properties(table.location, advice.change, support_of(advice.format).sql_paths)
+    sql_paths, order = support_of(advice.format).sql_paths, advice.proof.order
+    alter = set_properties(table.location, advice.change, sql_paths)
+    if order is None or not needs_owner(advice):
+        return alter
+    return f"{cluster_by(table.location, order.column, sql_paths)}; {alter}"
 
 
 def advice_list(

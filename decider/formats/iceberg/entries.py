@@ -5,10 +5,17 @@ A manifest stays in the lists of later snapshots until it is rewritten, so the n
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from decider.formats.iceberg.source import MetadataSource
-from shared.formats.iceberg.manifests import Entry, EntryStatus, Manifest, decode_manifest, decode_manifest_list
+from shared.formats.iceberg.manifests import (
+    Entry,
+    EntryStatus,
+    Manifest,
+    decode_bounds,
+    decode_manifest,
+    decode_manifest_list,
+)
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.whole_numbers import whole_number
 
@@ -55,6 +62,17 @@ class EntryReader:
         manifests = [one for one in await self.manifests(snapshot) if one.has_deletes or not only_deletes]
         entries = await self._entries(head, manifests)
         return [entry for entry in entries if entry.status is not EntryStatus.DELETED]
+
+    async def bounds(self, snapshot: SnapshotRecord, column: int) -> Mapping[str, tuple[bytes | None, bytes | None]]:
+        """Return the bounds of a column, by its id, for each data file of a snapshot by path."""
+        found: dict[str, tuple[bytes | None, bytes | None]] = {}
+        manifests = [one for one in await self.manifests(snapshot) if not one.has_deletes]
+        for start in range(0, len(manifests), READ_AHEAD):
+            some = manifests[start : start + READ_AHEAD]
+            bodies = await self._source.read_each([one.path for one in some])
+            for one, body in zip(some, bodies, strict=True):
+                found |= await asyncio.to_thread(decode_bounds, body, one.path, column)
+        return found
 
     async def manifests(self, snapshot: SnapshotRecord) -> Sequence[Manifest]:
         """Return the manifests that the list of a snapshot names."""

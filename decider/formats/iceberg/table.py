@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
+from decider.formats.iceberg.bounds import key_type, range_of
 from decider.formats.iceberg.catalogs import NamedCatalog
 from decider.formats.iceberg.commits import FileHistory, delete_file, snapshot_commit
 from decider.formats.iceberg.entries import EntryReader
@@ -21,7 +22,7 @@ from decider.formats.table_format import (
 )
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
-from shared.errors import InvalidInput, NoTable, Unsupported
+from shared.errors import InvalidInput, NoTable
 from shared.formats.iceberg.deletes import DeleteIndex
 from shared.formats.iceberg.head_cache import HeadCache
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
@@ -39,6 +40,7 @@ from shared.table import (
     Commit,
     DataFile,
     ExaminedTable,
+    PartitionColumn,
     Position,
     Snapshot,
     TableMetadata,
@@ -118,7 +120,9 @@ class IcebergTable:
 
     async def snapshot(self, at: Position | None = None) -> Snapshot:
         """Return all live files of a snapshot, with the metadata of today."""
-        head = await self._source.head()
+        return await self._snapshot(await self._source.head(), at)
+
+    async def _snapshot(self, head: TableHead, at: Position | None) -> Snapshot:
         snapshot, position = self._at(head, at)
         history = FileHistory(head)
         entries = [] if snapshot is None else await self._reader.live(head, snapshot)
@@ -138,8 +142,23 @@ class IcebergTable:
         )
 
     async def snapshot_with_ranges(self, column: str) -> Snapshot:
-        """Raise Unsupported: Iceberg tables are not sorted."""
-        raise Unsupported(f"{self.location}: ranges of {column!r} are read of Delta tables alone", field="sort_keys")
+        """Return the newest snapshot with the bounds of a column that its manifests have."""
+        head = await self._source.head()
+        field_id, kind = head.records.columns.get(column, (0, ""))
+        key = key_type(kind)
+        if key is None:
+            raise InvalidInput(
+                f"{self.location}: files have no bounds of {column!r} by which ranges can be compared",
+                field="sort_keys",
+                allowed="columns of numbers, texts, dates or timestamps, also in structs",
+            )
+        found = await self._snapshot(head, None)
+        current, _ = self._at(head, None)
+        bounds = {} if current is None else await self._reader.bounds(current, field_id)
+        ranges = {path: range_of(*one, kind) for path, one in bounds.items()}
+        files = tuple(replace(file, key_range=ranges.get(file.path)) for file in found.files)
+        metadata = replace(found.metadata, sort_key=PartitionColumn(column, column, key))
+        return replace(found, files=files, metadata=metadata)
 
     async def live_files(self, at: Position | None = None) -> LiveFiles:
         """Return the same files for counting, none of them in columns; delete files count by themselves."""

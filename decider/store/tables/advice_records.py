@@ -44,12 +44,16 @@ class ReplayedCost:
 
 @dataclass(frozen=True, slots=True)
 class OrderEvidence:
-    """An order by a column: mean share of the live bytes that filters read, as these are and once they are sorted."""
+    """An order by a column: mean share of the live bytes that filters read, as these are and once they are sorted.
+
+    in_cells: it is an order of cells, and `column` names all of their columns as SQL does.
+    """
 
     column: str
     share_now: float
     share_sorted: float
     bytes: int
+    in_cells: bool = False
 
 
 @dataclass(frozen=True, slots=True)

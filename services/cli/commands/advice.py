@@ -114,7 +114,9 @@ def _show_one(out: Output, answer: Any) -> None:
             f"Judged over {counted(judged['commits'], 'commit')}: saved {judged['saved_share']:.0%} of the cost, "
             f"{judged['predicted_share']:.0%} predicted."
         )
-    if advice["status"] == "open":
+    if advice["status"] == "open" and advice["needs_owner"]:
+        out.line(f"Run `{advice['statement']}`")
+    elif advice["status"] == "open":
         command = f"lakewright advice apply {advice['table']} {advice['id']}"
         runs = f"runs: {advice['statement']}" if advice["statement"] else f"sets {_properties(advice['change'])}"
         out.line(f"`{command}` {runs}")

@@ -28,6 +28,7 @@ _ENTRY = ("status", "snapshot_id", "sequence_number", "file_sequence_number", *_
 _DELETES = tuple(
     f"data_file.{name}" for name in ("referenced_data_file", "content_offset", "lower_bounds", "upper_bounds")
 )
+_BOUNDS = ("data_file.file_path", "data_file.lower_bounds", "data_file.upper_bounds")
 _LINE = (
     *("manifest_path", "partition_spec_id", "added_snapshot_id", "sequence_number", "manifest_length", "content"),
     *("added_files_count", "added_data_files_count"),
@@ -166,6 +167,23 @@ def decode_live_files(body: bytes, where: str) -> tuple[tuple[str, int], ...]:
         raise Corrupt(f"{where} is no manifest that can be read: {_first_line(problem)}") from problem
 
 
+def decode_bounds(body: bytes, where: str, column: int) -> dict[str, tuple[bytes | None, bytes | None]]:
+    """Return the bounds of a column, by its id, for each file of a manifest by path; raises Corrupt."""
+    try:
+        return dict(decoded(body, _BOUNDS, lambda raw: _bounds(raw["data_file"], column)))
+    except Exception as problem:
+        raise Corrupt(f"{where} is no manifest that can be read: {_first_line(problem)}") from problem
+
+
+def _bounds(file: Mapping[str, Any], column: int) -> tuple[str, tuple[bytes | None, bytes | None]]:
+    low, high = (_value(file.get(name), column) for name in ("lower_bounds", "upper_bounds"))
+    return str(file["file_path"]), (low, high)
+
+
+def _value(pairs: Iterable[Mapping[str, Any]] | None, column: int) -> bytes | None:
+    return next((bytes(one["value"]) for one in pairs or () if one["key"] == column), None)
+
+
 def _live_file(raw: Mapping[str, Any]) -> tuple[str, int] | None:
     if _STATUSES[raw["status"]] is EntryStatus.DELETED:
         return None
@@ -209,11 +227,8 @@ def _referenced(file: Mapping[str, Any]) -> str:
     """Return the data file whose rows a delete file names: by its field, or by equal bounds of the paths in it."""
     if file.get("referenced_data_file"):
         return str(file["referenced_data_file"])
-    low, high = (
-        next((one["value"] for one in file.get(name) or () if one["key"] == _PATH_FIELD), None)
-        for name in ("lower_bounds", "upper_bounds")
-    )
-    return bytes(low).decode() if low is not None and low == high else ""
+    _, (low, high) = _bounds(file, _PATH_FIELD)
+    return low.decode() if low is not None and low == high else ""
 
 
 def _kind(file: Mapping[str, Any]) -> DeleteKind | None:

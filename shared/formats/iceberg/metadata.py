@@ -84,13 +84,15 @@ class MetadataRecords:
     """Records of metadata beside snapshots: the log of main, earlier metadata files, and files of statistics.
 
     `main_log`: when which snapshot became main's, and `previous`: oldest first. `path`: their own file, empty
-    where that is not known.
+    where that is not known. `columns`: id and type of each column of the current schema by name; in a struct, with the
+    struct's name and a point before its own.
     """
 
     main_log: tuple[tuple[int, int], ...] = ()
     previous: tuple[str, ...] = ()
     statistics: tuple[StatisticsFile, ...] = ()
     path: str = ""
+    columns: Mapping[str, tuple[int, str]] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,8 @@ def _decode(raw: Mapping[str, Any], where: str, path: str, known: Mapping[int, S
     current_schema = raw.get("current-schema-id", schemas[-1].get("schema-id"))
     newest = next((one for one in schemas if one.get("schema-id") == current_schema), schemas[-1])
     columns = _columns([*schemas, newest])
-    names = {column: name for column, (name, _) in _columns([newest]).items()}
+    current_columns = _columns([newest])
+    names = {column: name for column, (name, _) in current_columns.items()}
     listed = raw.get("partition-specs") or [{"spec-id": 0, "fields": raw.get("partition-spec") or []}]
     specs = {int(spec["spec-id"]): _spec(spec, columns) for spec in listed}
     default = specs[int(raw.get("default-spec-id", max(specs)))]
@@ -200,7 +203,7 @@ def _decode(raw: Mapping[str, Any], where: str, path: str, known: Mapping[int, S
         snapshots=snapshots,
         sources={int(spec["spec-id"]): tuple(names.get(_source(one)) for one in spec["fields"]) for spec in listed},
         refs=_refs(raw, current),
-        records=_records(raw, path),
+        records=_records(raw, path, {name: (column, kind) for column, (name, kind) in current_columns.items()}),
     )
 
 
@@ -251,7 +254,7 @@ def as_paimon(head: TableHead) -> TableHead:
     )
 
 
-def _records(raw: Mapping[str, Any], path: str) -> MetadataRecords:
+def _records(raw: Mapping[str, Any], path: str, columns: Mapping[str, tuple[int, str]]) -> MetadataRecords:
     kinds = ("statistics", True), ("partition-statistics", False)
     statistics = ((one, of_columns) for name, of_columns in kinds for one in raw.get(name) or ())
     return MetadataRecords(
@@ -264,6 +267,7 @@ def _records(raw: Mapping[str, Any], path: str) -> MetadataRecords:
             for one, of_columns in statistics
         ),
         path,
+        columns,
     )
 
 

@@ -56,7 +56,7 @@ function AdviceCard({ advice, reload }: { advice: StoredAdvice; reload: () => vo
         note={`${advice.status}, saves ${duration(advice.saved_s_per_day)} of core time a day, ${percent(advice.saved_share)}`}
       >
         <p>{advice.message}</p>
-        <pre class="block">{formatProperties(advice.change)}</pre>
+        <pre class="block">{advice.needs_owner ? advice.statement : formatProperties(advice.change)}</pre>
         <p class="note">
           Proof: {plural(proof.commits, 'commit')} over {duration(proof.hours * 3600)} cost{' '}
           {duration(proof.after.cost_s)} instead of {duration(proof.before.cost_s)} of{' '}
@@ -72,22 +72,24 @@ function AdviceCard({ advice, reload }: { advice: StoredAdvice; reload: () => vo
         {advice.problem !== '' && <p class="note">The last attempt to alter the table failed: {advice.problem}</p>}
         {advice.status === 'open' && mayOperate.value && (
           <div class="job-actions">
-            <Action
-              kind="primary"
-              done={reload}
-              confirm={`Alter ${advice.table}? One ALTER TABLE sets these properties; Delta aborts other transactions that are open on the table then.`}
-              run={async () => {
-                await read(
-                  api.POST('/v1/tables/{name}/advice/{advice}/apply', {
-                    params: { path },
-                    body: { dry_run: false, override: false },
-                  }),
-                );
-                return `A job alters ${advice.table}.`;
-              }}
-            >
-              Apply
-            </Action>
+            {!advice.needs_owner && (
+              <Action
+                kind="primary"
+                done={reload}
+                confirm={`Alter ${advice.table}? One ALTER TABLE sets these properties; Delta aborts other transactions that are open on the table then.`}
+                run={async () => {
+                  await read(
+                    api.POST('/v1/tables/{name}/advice/{advice}/apply', {
+                      params: { path },
+                      body: { dry_run: false, override: false },
+                    }),
+                  );
+                  return `A job alters ${advice.table}.`;
+                }}
+              >
+                Apply
+              </Action>
+            )}
             <Action
               done={reload}
               run={async () => {

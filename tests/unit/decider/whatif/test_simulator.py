@@ -253,7 +253,7 @@ def test_rows_lie_within_the_bounds_of_their_files(drawn: list[tuple[int, Partit
 
 def test_two_columns_of_a_file_are_spread_evenly_and_apart() -> None:
     def keyed(name: str) -> KeyedFiles:
-        return KeyedFiles(PartitionColumn(name, name, "long"), (DataFile("f", 1, DAYS[0], key_range=(0, ROWS)),))
+        return KeyedFiles(PartitionColumn(name, name, "long"), (DataFile("f", 1, DAYS[0], key_range=(0, ROWS - 1)),))
 
     (partition,) = spread_rows([keyed("a"), keyed("b")]).partitions
     for at in (0, 1):

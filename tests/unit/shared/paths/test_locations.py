@@ -19,7 +19,7 @@ from shared.paths.locations import (
     key_location,
     table_id,
 )
-from shared.paths.sql_text import literal, set_properties, table_name
+from shared.paths.sql_text import cluster_by, literal, set_properties, table_name
 from shared.paths.store_options import StoreOptions
 
 SPELLINGS = [
@@ -171,6 +171,8 @@ def test_a_format_without_a_name_for_paths_names_only_the_tables_of_catalogs() -
     assert table_name("file:///lake/t", "") == ""
     assert set_properties("catalog://prod/t", {"a": "1"}, "") == "ALTER TABLE `prod`.`t` SET TBLPROPERTIES ('a' = '1')"
     assert set_properties("file:///lake/t", {"a": "1"}, "") == ""
+    assert cluster_by("catalog://prod/t", "a, `b c`", "") == "ALTER TABLE `prod`.`t` CLUSTER BY (a, `b c`)"
+    assert cluster_by("file:///lake/t", "a", "") == ""
 
 
 def test_quotes_and_backslashes_in_a_value_end_no_literal() -> None:
