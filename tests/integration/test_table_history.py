@@ -14,7 +14,15 @@ from actor.queue_executor import connect as connect_actor
 from decider.state.table_summary import TableSummary
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from decider.store.samples import KEPT, SampleStep, add_sample
-from decider.store.tables.table_history import MARKS_KEPT, MAX_DETAIL, STEP, MarkKind, TableHistory, TableSample
+from decider.store.tables.table_history import (
+    LEAST_MS,
+    MARKS_KEPT,
+    MAX_DETAIL,
+    STEP,
+    MarkKind,
+    TableHistory,
+    TableSample,
+)
 from shared.queue import admin_commands, commands, keys
 from shared.queue.model import RunResult, Scope
 from shared.table import TableId
@@ -66,12 +74,14 @@ def test_a_table_that_changed_gets_one_sample_an_hour_and_another_writes_nothing
         lengths = [await redis.xlen(keys.history("default", int(STEP), table)) for table in (TABLE, *quiet)]
         assert lengths == [2, *[1] * 1_200]
         # Another process reads the same.
-        first, second, now = await TableHistory(history._queue).samples(TABLE, NOW_MS + 2 * STEP + 9)
+        first, second, now = await TableHistory(history._queue).samples(TABLE, NOW_MS + 3 * STEP)
         assert (first.at_ms, first.files, first.files_needed, first.small_files, first.commits) == (
             *(NOW_MS, 12, 12, 11, 0),
         )
         assert (second.at_ms, second.commits, second.usage.core_ms) == (NOW_MS + 2 * STEP, 3, 1_500)
-        assert (now.at_ms, now.commits) == (NOW_MS + 2 * STEP + 9, 3)
+        assert (now.at_ms, now.commits) == (NOW_MS + 3 * STEP, 3)
+        just_now = await history.samples(TABLE, NOW_MS + 2 * STEP + 9)
+        assert [one.at_ms for one in just_now] == [NOW_MS, NOW_MS + 2 * STEP + 9], "no rate is of seconds"
 
     run(redis_url, scenario)
 
@@ -97,8 +107,8 @@ def test_thirty_days_of_a_busy_table_take_a_bounded_space(redis_url: str) -> Non
                 add_sample(pipe, key, SampleStep.HOUR, busy(hour))
             await pipe.execute()
         assert await redis.xlen(key) == KEPT[STEP]
-        kept = await history.samples(TABLE, NOW_MS + 799 * STEP)
-        assert kept == tuple(map(busy, range(80, 800)))
+        kept = await history.samples(TABLE, NOW_MS + 799 * STEP + LEAST_MS)
+        assert kept[1:] == tuple(map(busy, range(81, 800)))
         used = await redis.memory_usage(key, samples=0)
         print(f"{used:,} bytes for {KEPT[STEP]} samples")
         for number in range(1_000):

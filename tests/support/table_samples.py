@@ -1,6 +1,7 @@
 """A week in the life of a registered table, as samples of its history."""
 
 from dataclasses import replace
+from typing import Any
 
 from decider.state.table_summary import TableSummary
 from decider.store.samples import add_sample
@@ -43,9 +44,9 @@ def week_of_samples(decider: LiveDecider, name: str) -> None:
             await pipe.execute()
         last = after(HOURS)
         counters = ("commits", "bytes_added", "bytes_replaced", "bytes_written", "files_replaced", "files_written")
-        counted = {one: getattr(last, one) for one in (*counters, "jobs_run", "usage_core_ms")}
+        counted: Any = {one: getattr(last, one) for one in (*counters, "jobs_run", "usage_core_ms")}
         await redis.hset(keys.counters("default", table), mapping=counted)
-        raw = await redis.hget(keys.table_state("default", table), "summary")
+        raw: Any = await redis.hget(keys.table_state("default", table), "summary")
         summary = replace(from_json(TableSummary, raw), backlog_bytes=0)
         await redis.hset(keys.table_state("default", table), "summary", to_json(summary))
 

@@ -33,6 +33,9 @@ MAX_DETAIL = 300
 PAGE = 500
 """Tables per round trip."""
 
+LEAST_MS = int(STEP) // 4
+"""Milliseconds between the last sample and now, below which now stands for both."""
+
 
 class MarkKind(StrEnum):
     """Kind of a mark. The queue's scripts write the first three."""
@@ -141,11 +144,15 @@ class TableHistory:
 
     @translate_redis_errors
     async def samples(self, table: TableId, now_ms: int) -> tuple[TableSample, ...]:
-        """Return the samples of a table in the last 30 days, the oldest first, and it as it is now."""
+        """Return the samples of a table in the last 30 days, the oldest first, and it as it is now.
+
+        A sample of the last minutes is left out: rates between it and now would be of seconds.
+        """
         key = keys.history(self._queue.name, int(STEP), table)
         kept = await read_samples(self._queue.redis, key, STEP, TableSample, 0)
+        settled = (one for one in kept if one.at_ms <= now_ms - LEAST_MS)
         now = (await self.present([table], now_ms)).values()
-        return since((*kept, *now), now_ms - KEPT[STEP] * STEP)
+        return since((*settled, *now), now_ms - KEPT[STEP] * STEP)
 
     @translate_redis_errors
     async def mark(self, table: TableId, kind: MarkKind, detail: str = "") -> None:
@@ -164,7 +171,7 @@ class TableHistory:
     @translate_redis_errors
     async def marks(self, table: TableId, since_ms: int) -> tuple[Mark, ...]:
         """Return what happened to a table from a time on, the oldest first."""
-        found = await self._queue.redis.xrange(keys.marks(self._queue.name, table), min=f"{max(0, since_ms)}-0")
+        found: Any = await self._queue.redis.xrange(keys.marks(self._queue.name, table), min=f"{max(0, since_ms)}-0")
         raw = ((entry, {text(name): text(value) for name, value in values.items()}) for entry, values in found)
         return tuple(
             Mark(int(text(entry).partition("-")[0]), MarkKind(one["kind"]), one.get("detail", ""))
