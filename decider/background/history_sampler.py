@@ -1,13 +1,15 @@
-"""History sampler: keeps what all tables and jobs are, once a minute, so that a page shows hours and days."""
+"""History sampler: keeps what all tables and jobs are once a minute, and each table that changed once an hour."""
 
 from collections.abc import Callable
 
 from decider.background.runner import Schedule
 from decider.decide.funnel import CommitCounter
-from decider.store.fleet_history import FleetHistory, FleetSample, SampleStep
+from decider.store.fleet_history import FleetHistory, FleetSample
 from decider.store.queue.queue_admin import QueueAdmin
 from decider.store.registry.table_index import TableIndex
+from decider.store.samples import SampleStep
 from decider.store.tables.ingest import CounterReader
+from decider.store.tables.table_history import STEP
 from shared.prices import Usage
 from shared.queue.model import JobState
 from shared.run_counters import RunCounter
@@ -71,7 +73,8 @@ class HistorySampler:
             backlog_bytes_done=counted.get(CommitCounter.BACKLOG_BYTES_DONE, 0),
             usage=Usage.of_counters(counted),
         )
-        await self._history.record(sample)
+        if STEP in await self._history.record(sample):
+            await self._history.tables.record_changed(at_ms)
         self._minute = at_ms // SampleStep.MINUTE
         return sample
 

@@ -16,6 +16,7 @@ from decider.store.queue.queue_admin import QueueAdmin
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.registry.table_registry import TableRegistry
 from decider.store.tables.cleanup import delete_table
+from decider.store.tables.table_history import TableHistory
 from shared.queue.model import Scope
 from shared.table import TableId, TableRef
 
@@ -47,6 +48,7 @@ class TableDeclarations:
     ) -> None:
         self._registry = registry
         self._queue = queue
+        self._history = TableHistory(queue)
         self._admin = admin
         self._refresh_queue = refresh_queue
         self._kinds = kinds
@@ -93,6 +95,8 @@ class TableDeclarations:
         if known is not None or not await self._registry.register(table):
             changed = await self._registry.update(one.id, one.registration)
             table = changed or table
+            if known is not None:
+                await self._history.mark_properties(one.id, known.properties, table.properties)
         await self._refresh_queue.put(table, None)
 
     async def _free_names(

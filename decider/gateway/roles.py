@@ -40,6 +40,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("GET", "/v1/tables/{name}/partitions"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/decisions"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/layout-history"): Role.VIEWER,
+    ("GET", "/v1/tables/{name}/history"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/index"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/reads"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/optimizations"): Role.VIEWER,

@@ -1,17 +1,17 @@
 """The history of all tables together: one sample a minute for a day, and one an hour for 30 days.
 
-A sample holds the sums at its time and the counters since the queue was created, so rates are differences of two. It
-takes at most 770 bytes, all of them 1.7 MB; older ones are deleted. One decider at a time takes samples. The history of
-one table takes none: it is read from the table's own log.
+A sample holds the sums at its time and the counters since the queue was created, so rates are differences of two. One
+decider at a time takes samples, also of single tables (`tables/table_history`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 from decider.decide.funnel import CommitCounter
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
+from decider.store.samples import SampleStep, add_sample, is_new, read_samples
+from decider.store.tables.table_history import TableHistory
 from shared.prices import NOTHING_USED, Usage
 from shared.queue import keys
 from shared.queue.decode import text
@@ -19,17 +19,6 @@ from shared.typed_json import from_json, to_json
 
 LEASE_MS = 180_000
 """Time after which another decider takes the samples of one that does no more: two of them are missed."""
-
-
-class SampleStep(IntEnum):
-    """Milliseconds between two samples; a step has its own hash."""
-
-    MINUTE = 60_000
-    HOUR = 3_600_000
-
-
-KEPT = {SampleStep.MINUTE: 1_440, SampleStep.HOUR: 720}
-"""Samples of each step: minutes of a day, hours of 30 days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +51,13 @@ class FleetSample:
 
 
 class FleetHistory:
-    """Samples of one queue's tables."""
+    """Samples of all tables of one queue, and of each of them (`tables`)."""
 
     def __init__(self, queue: AsyncQueueExecutor, holder: str) -> None:
         """`holder` names this process."""
         self._queue = queue
         self._holder = holder
+        self.tables = TableHistory(queue)
 
     @translate_redis_errors
     async def acquire(self) -> bool:
@@ -83,16 +73,14 @@ class FleetHistory:
         await self._queue.redis.hincrby(keys.counters(self._queue.name), CommitCounter.EVENTS_RECEIVED, received)
 
     @translate_redis_errors
-    async def record(self, sample: FleetSample) -> None:
-        """Keep the first sample of each minute and of each hour; delete what is too old."""
-        await self._queue.redis.set(keys.newest_sample(self._queue.name), to_json(sample), px=LEASE_MS)
-        for step, kept in KEPT.items():
-            key, place = keys.history(self._queue.name, int(step)), sample.at_ms // step
-            if not await self._queue.redis.hsetnx(key, str(place), to_json(sample)):
-                continue
-            old = [one for one in await self._queue.redis.hkeys(key) if int(one) <= place - kept]
-            if old:
-                await self._queue.redis.hdel(key, *old)
+    async def record(self, sample: FleetSample) -> frozenset[SampleStep]:
+        """Keep the first sample of each minute and of each hour; return the steps of which this is the first."""
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            pipe.set(keys.newest_sample(self._queue.name), to_json(sample), px=LEASE_MS)
+            for step in SampleStep:
+                add_sample(pipe, keys.history(self._queue.name, int(step)), step, sample)
+            _, *added = await pipe.execute(raise_on_error=False)
+        return frozenset(step for step, answer in zip(SampleStep, added, strict=True) if is_new(answer))
 
     @translate_redis_errors
     async def newest(self) -> FleetSample | None:
@@ -103,6 +91,5 @@ class FleetHistory:
     @translate_redis_errors
     async def samples(self, step: SampleStep, since_ms: int) -> tuple[FleetSample, ...]:
         """Return the samples of a step from a time on, the oldest first."""
-        raw = await self._queue.redis.hgetall(keys.history(self._queue.name, int(step)))
-        found = (from_json(FleetSample, one) for one in raw.values())
-        return tuple(sorted((one for one in found if one.at_ms >= since_ms), key=lambda one: one.at_ms))
+        key = keys.history(self._queue.name, int(step))
+        return await read_samples(self._queue.redis, key, step, FleetSample, since_ms)

@@ -26,6 +26,7 @@ from decider.state.table_summary import SummaryChange, TableSummary
 from decider.state.target_fit import TargetBasis, TargetFit
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.tables.ingest import ingest
+from decider.store.tables.table_history import TableHistory
 from decider.store.tables.table_queue_limits import move_queue_limits, move_table, queue_limits_of
 from decider.store.tables.table_state import COUNTS_KEPT, TableState, TableStateStore
 from decider.tracking.commit_batch import CommitBatch
@@ -117,6 +118,7 @@ class TableTracking:
         self._table = table
         self._reader = reader
         self._here = here
+        self._history = TableHistory(parts.queue)
 
     async def follow(self, hinted: int | None, known: TableState | None) -> TrackResult:
         """Advance until the end of the history, or the hinted version, is reached."""
@@ -133,6 +135,9 @@ class TableTracking:
                     step = _TrackStep(rescan=str(other))
                 if step.rescan:
                     step = await self._rebuild(step.fitted or cursor, step.rescan)
+            if cursor is not None and step.state is not None and step.state.metadata is not cursor.metadata:
+                was, now = cursor.metadata.configuration, step.state.metadata.configuration
+                await self._history.mark_properties(self._table.id, was, now)
             total += step.commits
             rescan = step.rescan or rescan
             races = races + 1 if step.raced else 0

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DeciderStatus, FleetHistoryView, LayoutPointView } from '../src/api/schema';
-import { perHour } from '../src/views/overview/per-hour';
+import { perHour } from '../src/format/per-hour';
 import { workDone } from '../src/views/overview/work-done';
 import { parseLimit, sharesOf } from '../src/views/queue/shares';
 import { alignedCurves } from '../src/views/table/aligned-curves';

@@ -283,6 +283,11 @@ def archive_progress(queue: str) -> str:
     return of_tables(queue) + "arch"
 
 
+def marks(queue: str, table: str) -> str:
+    """Capped stream: pauses, quarantined jobs and changed properties of a table, for its history."""
+    return f"{of_tables(queue)}marks:{table}"
+
+
 def archived_up_to(queue: str) -> str:
     """Hash: table to the newest record of its ledger that is in the archive."""
     return of_tables(queue) + "arch:at"
@@ -410,9 +415,14 @@ def urgent_jobs(tenant: str, hour: int) -> str:
     return f"lw:urgent:{tenant}:{hour}"
 
 
-def history(queue: str, step_ms: int) -> str:
-    """Return the key of the samples of all tables that are so many milliseconds apart (hash: number to sample)."""
-    return f"lw:history:{queue}:{step_ms}"
+def history(queue: str, step_ms: int, table: str = "") -> str:
+    """Return the key of the samples of a table, or of all together, that are so many milliseconds apart (stream)."""
+    return f"lw:history:{queue}:{step_ms}" + (f":{table}" if table else "")
+
+
+def sampled_changes(queue: str) -> str:
+    """Return the key of the time of the newest change of a table that samples of tables include (string)."""
+    return f"lw:sampled-changes:{queue}"
 
 
 def newest_sample(queue: str) -> str:
@@ -446,7 +456,7 @@ def table_types(queue: str, table: str) -> dict[str, KeyType]:
     return {
         **{key(queue, table): KeyType.HASH for key in (table_state, partitions, measures, rates, counters)},
         timers(queue, table): KeyType.ZSET,
-        ledger(queue, table): KeyType.STREAM,
+        **{key(queue, table): KeyType.STREAM for key in (ledger, marks)},
         manual_run(table): KeyType.STRING,
         reads(table): KeyType.HASH,
         read_filters(table): KeyType.ZSET,

@@ -19,9 +19,10 @@ from decider.api.routes.status import amplification
 from decider.background.discovery import TRIES, Discovery, DiscoveryLimits
 from decider.background.history_sampler import HistorySampler
 from decider.formats.scanner import ScannedFolder
-from decider.store.fleet_history import FleetHistory, SampleStep
+from decider.store.fleet_history import FleetHistory
 from decider.store.redis.queue_executor import connect
 from decider.store.registry.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
+from decider.store.samples import SampleStep
 from shared.errors import LakewrightError, PermanentError, RetryableError
 from shared.layout.commit_metadata import CommitMetadata
 from shared.policy.policy import MIB, Policy

@@ -10,8 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from decider.background.history_sampler import HistorySampler
-from decider.store.fleet_history import KEPT, LEASE_MS, FleetHistory, FleetSample, SampleStep
+from decider.store.fleet_history import LEASE_MS, FleetHistory, FleetSample
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from decider.store.samples import KEPT, SampleStep
 from shared.prices import Usage
 from shared.queue import keys
 from tests.support.live_decider import LiveDecider, WrittenTable
@@ -54,7 +55,7 @@ def test_thirty_days_take_a_bounded_space_survive_a_restart_and_show_minutes_of_
         assert await after_a_restart.samples(SampleStep.MINUTE, last_ms) == (large(last),)
         redis = history._queue.redis
         used = [await redis.memory_usage(keys.history("default", int(step)), samples=0) for step in SampleStep]
-        assert 1_000_000 < sum(used) / (len(minutes) + len(hours)) * sum(KEPT.values()) < 1_700_000
+        assert 700_000 < sum(used) / (len(minutes) + len(hours)) * sum(KEPT.values()) < 920_000
 
     run(redis_url, scenario)
 

@@ -10,14 +10,16 @@ from playwright.sync_api import expect
 
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
-from decider.store.fleet_history import FleetHistory, FleetSample, SampleStep
+from decider.store.fleet_history import FleetHistory, FleetSample
+from decider.store.samples import SampleStep
 from shared.prices import Usage
 from shared.queue import commands, keys
 from shared.queue.model import Band, Debounce, JobKey, JobRequest, RunResult
 from tests.support.browser import PHONE, WIDE, Visit
 from tests.support.every_refusal import every_refusal, missing
-from tests.support.live_decider import LiveDecider, WrittenTable
+from tests.support.live_decider import LiveDecider, WrittenTable, deciders
 from tests.support.queue_bench import end_of
+from tests.support.table_samples import week_of_samples
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser]
 
@@ -25,6 +27,7 @@ VIEWS = {
     "": "Needs attention",
     "tables": "sales.orders",
     "tables/sales.orders": "Files by size",
+    "tables/sales.orders?tab=history": "What rewriting was worth",
     "tables/sales.orders?tab=partitions": "2026-01-02",
     "tables/sales.orders?tab=decisions": "version 12",
     "tables/sales.orders?tab=rewrites": "No rewrite is recorded",
@@ -130,6 +133,34 @@ def test_the_history_of_thirty_days_is_drawn_with_events_and_core_time(
 
 
 @pytest.mark.usefixtures("orders")
+def test_the_history_of_a_table_is_drawn_beside_what_happened_and_says_that_it_does_not_pay(
+    decider: LiveDecider, person: Callable[..., Visit]
+) -> None:
+    week_of_samples(decider, "sales.orders")
+    decider.client.patch(
+        "/v1/tables/sales.orders", json={"properties": {"lakewright.read-weight": "0.01"}}
+    ).raise_for_status()
+    for how in ("pause", "resume"):
+        decider.post(f"/v1/tables/sales.orders/{how}", {}).raise_for_status()
+    visit = person(decider)
+    tab = visit.open("tables/sales.orders?tab=history")
+    runs = tab.get_by_role("img", name="Runs of the table's jobs per hour over time")
+    expect(runs).to_contain_text(re.compile(r"Runs per hour\s*2.*Failed\s*0", re.DOTALL))
+    files = tab.get_by_role("img", name="Files of the table over time, and how many would do")
+    expect(files).to_contain_text(re.compile(rf"Files\s*{decider.get('/v1/tables/sales.orders')['layout']['files']}"))
+    marks = tab.get_by_role("region", name="What happened").locator("li")
+    expect(marks).to_have_count(3)
+    expect(marks.nth(0)).to_contain_text("Resumed")
+    expect(marks.nth(2)).to_contain_text("lakewright.read-weight = 0.01")
+    worth = tab.get_by_role("region", name="What rewriting was worth")
+    expect(worth).to_contain_text("Does not pay:")
+    expect(worth).to_have_class(re.compile("bad"))
+    tab.get_by_label("Range").select_option("24 hours")
+    expect(runs).to_be_visible()
+    assert visit.findings() == []
+
+
+@pytest.mark.usefixtures("orders")
 def test_the_next_jobs_of_a_table_are_told_apart_by_their_partitions(
     decider: LiveDecider, person: Callable[..., Visit]
 ) -> None:
@@ -195,6 +226,22 @@ def test_what_a_person_has_to_repair_is_on_the_first_screen(
     findings = person(decider).open().locator(".findings li")
     expect(findings.filter(has_text="sales.bad has properties that cannot be used")).to_have_class("bad")
     expect(findings.filter(has_text="Actor worker-7-1 died. no memory is left")).to_have_class("warn")
+
+
+def test_a_tables_file_that_is_refused_is_on_the_first_screen(
+    redis_url: str, tmp_path: Path, person: Callable[..., Visit]
+) -> None:
+    file = tmp_path / "tables.yaml"
+    file.write_text("tables: []")
+    with deciders(redis_url, tables_file=file) as start:
+        decider = start()
+        file.write_text("tables:\n- location: /t\n  nam: x\n")
+        decider.run(decider.task("tables_file").run_once())
+        found = person(decider).open().get_by_role("region", name="Needs attention").locator("li")
+        expect(found.filter(has_text=f"Tables file: {file}:3:3: 'nam' is unknown")).to_have_class("bad")
+        file.write_text("tables: []")
+        decider.run(decider.task("tables_file").run_once())
+        expect(found.filter(has_text="Tables file")).to_have_count(0)
 
 
 def test_a_table_of_one_file_is_never_red(decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]) -> None:

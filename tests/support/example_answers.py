@@ -39,6 +39,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "Liveness.status": ("alive",),
         "MoveResult.message": ("The job is ready.",),
         "MoveResult.state": ("queued",),
+        "MarkView.detail": ("lakewright.target-file-size = 256MiB",),
         "NextJobView.id": (_JOB,),
         "NextJobView.message": (
             f"Band normal and tenant sales are furthest below fair share; its table {_TABLE} is next.",
@@ -69,6 +70,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "UpkeepDryRun.reason": ("many_manifests",),
         "VacuumDryRun.message": ("12 files with 5210 bytes would be deleted.",),
         "VacuumDryRun.removed_before_ms": (1_767_225_600_000,),
+        "WorthView.text": ("pays: 4,200 opens avoided, worth 210 core-seconds, for 38 core-seconds in 7 days",),
         "abilities": (["delta/compact"],),
         "ability": ("iceberg/sort",),
         "action": ("compact",),

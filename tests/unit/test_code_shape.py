@@ -28,6 +28,7 @@ RECORDS = {
     "decider/store/tables/advice_records.py": {"Advice"},
     "decider/store/registry/discovery_lease.py": {"DiscoveryProgress"},
     "decider/store/redis/redis_health.py": {"ServerStatus"},
+    "decider/store/tables/table_history.py": {"TableSample"},
     "decider/store/tables/table_state.py": {"TableState"},
     "decider/whatif/simulator.py": {"SimulationResult", "_RunningSums"},
     "decider/state/table_summary.py": {"TableSummary"},

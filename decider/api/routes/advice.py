@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from decider.advice.analysis import former_values
 from decider.advice.order_kinds import needs_owner
 from decider.api.declared_tables import require_undeclared
-from decider.api.dependencies import KnownTable, Limit, Requests, Tables
+from decider.api.dependencies import KnownTable, Limit, Queue, Requests, Tables
 from decider.api.openapi import failures
 from decider.api.services import TableServices
 from decider.store.stored_values import moment
@@ -269,7 +269,7 @@ async def table_advice(table: KnownTable, tables: Tables) -> TableAdvice:
 
 @router.post("/tables/{name}/advice/{advice}/apply", summary="Apply advice", responses=failures(404, 409, 422))
 async def apply_advice(
-    table: KnownTable, advice: AdviceId, asked: ApplyRequest, tables: Tables, requests: Requests
+    table: KnownTable, advice: AdviceId, asked: ApplyRequest, tables: Tables, queue: Queue, requests: Requests
 ) -> AdviceView:
     """Queue a job that sets the table's own properties with one `ALTER TABLE`, which is `statement`.
 
@@ -282,7 +282,9 @@ async def apply_advice(
         raise ApiError(422, "a dry run shows the ALTER TABLE; an override runs none", field="override", allowed="false")
     if asked.override:
         require_undeclared(table, tables)
-        return advice_view(await requests.advice.override(table, advice), table)
+        made = await requests.advice.override(table, advice)
+        await queue.history.tables.mark_properties(table.id, table.properties, {**table.properties, **made.change})
+        return advice_view(made, table)
     return advice_view(await requests.advice.apply(table, advice, dry_run=asked.dry_run), table)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -11,7 +11,8 @@ from decider.api.budget_view import UsageView, usage_view
 from decider.api.dependencies import Http, Operations, Queue
 from decider.api.openapi import failures
 from decider.api.routes.status import amplification
-from decider.store.fleet_history import KEPT, FleetSample, SampleStep
+from decider.store.fleet_history import FleetSample
+from decider.store.samples import KEPT, SampleStep
 from decider.store.stored_values import moment
 from decider.web.base_model import Moment, ResponseModel, Seconds, read_from
 from shared.prices import NOTHING_USED
@@ -26,6 +27,8 @@ DAY_H = 24
 
 MAX_POINTS = 300
 """Points of one answer: what a chart can show."""
+
+S = TypeVar("S")
 
 HOUR_MS = int(SampleStep.HOUR)
 
@@ -94,7 +97,7 @@ async def show_history(
     )
 
 
-def thinned(samples: Sequence[FleetSample]) -> Sequence[FleetSample]:
+def thinned(samples: Sequence[S]) -> Sequence[S]:
     """Return every n-th sample, so that there are not too many; the newest is always one of them."""
     step = -(-len(samples) // MAX_POINTS) or 1
     return samples[::-1][::step][::-1]

@@ -252,7 +252,9 @@ async def register_table(asked: TableRegistration, registrar: Registrar, respons
 
 
 @router.patch("/{name}", summary="Update a table", responses=failures(400, 404, 409, 413, 422))
-async def change_table(table: KnownTable, asked: TableUpdate, tables: Tables, requests: Requests) -> TableView:
+async def change_table(
+    table: KnownTable, asked: TableUpdate, tables: Tables, queue: Queue, requests: Requests
+) -> TableView:
     """Change name, tenant or property overrides; a changed policy takes effect with the refresh that follows.
 
     A table that the tables file declares is changed there: 409.
@@ -264,6 +266,7 @@ async def change_table(table: KnownTable, asked: TableUpdate, tables: Tables, re
     changed = await tables.registry.update(table.id, lambda known: replace(known, **overrides, is_discovered=False))
     if changed is None:
         raise not_found("table", table.name)
+    await queue.history.tables.mark_properties(table.id, table.properties, changed.properties)
     await requests.refresh_queue.put(changed, None)
     return TableView.of(changed)
 

@@ -7,6 +7,7 @@ from decider.decide.funnel import CommitCounter
 from decider.state.table_summary import TableSummary
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
+from decider.store.tables.table_history import STEP
 from decider.store.tables.table_queue_limits import apply_queue_limits
 from shared.partitions import WHOLE_TABLE
 from shared.queue import commands, keys
@@ -34,12 +35,14 @@ async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequ
         keys.measures(queue.name, table),
         keys.rates(queue.name, table),
         keys.refusals(queue.name, table),
+        keys.marks(queue.name, table),
     )
     await queue.redis.hdel(keys.refusing_tables(queue.name), table)
     await queue.redis.zrem(keys.due_tables(queue.name), table)
     await queue.redis.zrem(keys.changed_tables(queue.name), table)
     await queue.redis.hdel(keys.archived_up_to(queue.name), table)
-    await queue.redis.unlink(keys.manual_run(table), keys.reads(table), keys.read_filters(table))
+    samples = keys.history(queue.name, int(STEP), table)
+    await queue.redis.unlink(samples, keys.manual_run(table), keys.reads(table), keys.read_filters(table))
     for advice in (keys.ADVICE, keys.ANALYZED_TABLES, keys.DISMISSED_ADVICE):
         await queue.redis.hdel(advice, table)
     return partitions

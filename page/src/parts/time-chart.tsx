@@ -14,6 +14,12 @@ interface Series {
   readonly fill?: boolean;
 }
 
+/** Something that happened at a time, drawn as a line with a short text. */
+interface ChartMark {
+  readonly atS: number;
+  readonly text: string;
+}
+
 interface ChartProps {
   /** Seconds since 1970, ascending. */
   readonly times: readonly number[];
@@ -22,6 +28,7 @@ interface ChartProps {
   readonly height?: number;
   readonly format?: (value: number) => string;
   readonly max?: number;
+  readonly marks?: readonly ChartMark[];
 }
 
 export function TimeChart(props: ChartProps) {
@@ -31,13 +38,15 @@ export function TimeChart(props: ChartProps) {
   const data = drawnData(props);
   const newest = useRef(data);
   newest.current = data;
+  const marks = useRef(props.marks ?? []);
+  marks.current = props.marks ?? [];
 
   useEffect(() => {
     const target = element.current;
     if (target === null) return undefined;
     const draw = () => {
       chart.current?.destroy();
-      const drawn = new uPlot(options(props, target.clientWidth), newest.current, target);
+      const drawn = new uPlot(options(props, marks, target.clientWidth), newest.current, target);
       drawn.over.addEventListener('mouseleave', () => showNewest(drawn));
       chart.current = drawn;
     };
@@ -95,7 +104,7 @@ const WHOLE = [1, 2, 5]
 /** Steps between ticks of bytes, which are written in binary units. */
 const BINARY = Array.from({ length: 51 }, (_, power) => 2 ** power);
 
-function options(props: ChartProps, width: number): uPlot.Options {
+function options(props: ChartProps, marks: { readonly current: readonly ChartMark[] }, width: number): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => resolved(style.getPropertyValue(name));
   const format = props.format ?? count;
@@ -111,7 +120,7 @@ function options(props: ChartProps, width: number): uPlot.Options {
     padding: [8, 28, 0, 0],
     cursor: { points: { size: 6 }, drag: { x: false, y: false } },
     legend: { live: true },
-    hooks: { ready: [showNewest] },
+    hooks: { ready: [showNewest], draw: [chart => drawMarks(chart, marks.current, color('--muted'))] },
     scales: {
       y: { range: (_chart, _low, high) => [0, props.max ?? Math.max(1, high * 1.08)] },
     },
@@ -148,6 +157,33 @@ function line(one: Series, color: (name: string) => string, format: (value: numb
     ...(paths === undefined ? {} : { paths }),
     ...(one.fill === true ? { fill: faint(color(one.color)) } : {}),
   };
+}
+
+/** Pixels between two texts of marks, below which the later one has none. */
+const MARK_ROOM = 14;
+
+function drawMarks(chart: uPlot, marks: readonly ChartMark[], color: string): void {
+  const { ctx, bbox } = chart;
+  let last = Number.NEGATIVE_INFINITY;
+  ctx.save();
+  ctx.strokeStyle = color;
+  ctx.fillStyle = color;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textBaseline = 'top';
+  for (const mark of marks) {
+    const x = Math.round(chart.valToPos(mark.atS, 'x', true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    if (x - last < MARK_ROOM * devicePixelRatio) continue;
+    ctx.fillText(mark.text, x + 3 * devicePixelRatio, bbox.top);
+    last = x;
+  }
+  ctx.restore();
 }
 
 /** Keeps the newest values in the legend while the pointer is elsewhere. */

@@ -11,6 +11,7 @@
 ]]
 -- include: tree
 -- include: group
+-- include: mark
 local level, name, is_pause = ARGV[1], ARGV[2], ARGV[3] == '1'
 
 -- `before` without the mark of this pause, and with it if the name is to be paused. A paused queue keeps its bands' digits
@@ -24,8 +25,12 @@ end
 
 local function pause_child()
   local field, config = 'limit:' .. level .. '|' .. name, level == 'table' and TABLES_CONFIG or CONFIG
-  if level == 'table' then enter_table(name) end
-  local limit = (call('HGET', config, field) or ''):gsub('^!', '')
+  local before = call('HGET', config, field) or ''
+  local limit, marks_of_pause = before:gsub('^!', '')
+  if level == 'table' then
+    enter_table(name)
+    if is_pause ~= (marks_of_pause == 1) then mark(name, is_pause and 'paused' or 'resumed', '') end
+  end
   if is_pause then
     call('HSET', config, field, '!' .. limit)
   else

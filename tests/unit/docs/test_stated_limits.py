@@ -32,8 +32,8 @@ from decider.state.level_fit import MIN_COMMITS, WINDOW_COMMITS
 from decider.storage.local_files import MAX_OBJECT_BYTES
 from decider.storage.reading_threads import READ_DEADLINE_S
 from decider.storage.stores import MAX_RETRIES, RETRY_FOR_S
-from decider.store.fleet_history import KEPT, SampleStep
 from decider.store.registry import saved_registry
+from decider.store.samples import KEPT, SampleStep
 from decider.store.urgent_jobs import URGENT_PER_HOUR
 from decider.tracking.index_reader import RECENT_COMMITS
 from decider.tracking.refresh import VANISHED_DAYS

@@ -4,15 +4,10 @@ import { api, read } from '../../api/client';
 import type { FleetHistoryView } from '../../api/schema';
 import { never, type Resource, useReload, useResource } from '../../api/use-resource';
 import { bytes } from '../../format/numbers';
+import { perHour } from '../../format/per-hour';
 import { Card, Empty } from '../../parts/frame';
+import { HistoryRange } from '../../parts/history-range';
 import { TimeChart } from '../../parts/time-chart';
-import { perHour } from './per-hour';
-
-const RANGES = [
-  [24, '24 hours'],
-  [168, '7 days'],
-  [720, '30 days'],
-] as const;
 
 /** Samples are taken once a minute. */
 const SAMPLE_MS = 60_000;
@@ -32,15 +27,7 @@ export function HistoryCharts() {
   const { data } = useHistory(hours);
   const points = data?.points ?? [];
   const times = points.map(one => Date.parse(one.at ?? '') / 1000);
-  const range = (
-    <select aria-label="Range" value={hours} onChange={event => setHours(Number(event.currentTarget.value))}>
-      {RANGES.map(([value, title]) => (
-        <option key={value} value={value}>
-          {title}
-        </option>
-      ))}
-    </select>
-  );
+  const range = <HistoryRange hours={hours} choose={setHours} />;
   if (points.length < 2) {
     return (
       <Card title="History" note={range}>

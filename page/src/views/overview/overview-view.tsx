@@ -10,7 +10,7 @@ import { HistoryCharts, useHistory } from './history-charts';
 
 const TODAY_H = 24;
 
-/** A pause is no event, and the decider counts jobs twice a second. */
+/** Neither a pause nor a refused tables file is an event; the decider counts jobs twice a second. */
 const CONDITIONS_MS = 5_000;
 
 export function OverviewView() {
@@ -25,6 +25,7 @@ export function OverviewView() {
     signal => read(api.GET('/v1/table-rows', { params: { query: { limit: 1 } }, signal })),
     always,
   );
+  useReload(status, CONDITIONS_MS);
   useReload(tables, CONDITIONS_MS);
   const conditions = tables.data?.conditions ?? {};
   const history = useHistory(TODAY_H).data;

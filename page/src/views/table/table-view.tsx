@@ -14,6 +14,7 @@ import { Figure, Figures, Head, Loaded } from '../../parts/frame';
 import { NextTry } from '../../parts/next-try';
 import { Ago, Bytes, Compactness, Count } from '../../parts/values';
 import { DecisionsTab } from './decisions-tab';
+import { HistoryTab } from './history-tab';
 import { LayoutTab } from './layout-tab';
 import { PartitionsTab } from './partitions-tab';
 import { PolicyTab } from './policy-tab';
@@ -23,6 +24,7 @@ import { WhatIfTab } from './what-if-tab';
 
 const TABS = [
   ['layout', 'Layout'],
+  ['history', 'History'],
   ['partitions', 'Partitions'],
   ['decisions', 'Decisions'],
   ['rewrites', 'Rewrites'],
@@ -69,6 +71,8 @@ export function TableView({ name }: { name: string }) {
 
 function contentOf(tab: string, table: TableStatus, reload: () => void): ComponentChildren {
   switch (tab) {
+    case 'history':
+      return <HistoryTab table={table} />;
     case 'partitions':
       return <PartitionsTab table={table} />;
     case 'decisions':

@@ -32,6 +32,7 @@ local function table_state_key(tbl) return S .. 'cur:' .. tbl end
 local function partitions_key(tbl) return S .. 'partitions:' .. tbl end
 local function refusals_key(tbl) return S .. 'refusals:' .. tbl end
 local function ledger_key(tbl) return S .. 'led:' .. tbl end
+local function marks_key(tbl) return S .. 'marks:' .. tbl end
 local function measures_key(tbl) return S .. 'meas:' .. tbl end
 local function rates_key(tbl) return S .. 'rates:' .. tbl end
 local function timers_key(tbl) return S .. 'due:' .. tbl end

@@ -4,6 +4,7 @@
 -- include: merge
 -- include: event
 -- include: trace
+-- include: mark
 
 local ENDED, end_run
 do
@@ -85,6 +86,7 @@ do
     local is_deadly = count_crash(id, run_result)
     if run_result == 'quarantine' or is_deadly or attempts >= setting('max_attempts') then
       event('quarantined', id, int(attempts))
+      mark(job.table, 'quarantined', job.kind)
       place(id, job, 'quarantined', now_ms + setting('half_open_ms'), 'attempts', attempts)
       return 'quarantined'
     end

@@ -95,6 +95,7 @@ WITHOUT_A_COMMAND = {
     "GET /readyz": "for load balancers; `doctor` and `status` are for people",
     "GET /v1/me": "for the page, which hides what a role may not do; a command is refused with the role that it needs",
     "GET /v1/history": "points of a chart of the page; `status` has the present sums",
+    "GET /v1/tables/{name}/history": "points of a chart of the page; `tables show` has what rewriting was worth",
     "GET /v1/tables/{name}/layout-history": "points of a chart of the page; `tables show` has the present layout",
     "GET /v1/backlog": "for scalers; `queue show` is for people",
     "GET /metrics": "for Prometheus; `status` shows the same to people",

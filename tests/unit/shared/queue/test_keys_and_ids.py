@@ -33,7 +33,10 @@ def test_an_id_is_readable_and_the_same_for_ever() -> None:
 
 
 NO_KEYS = {"prefix", "of_tables", "whole", "group_of", "in_group", "all_keys", "all_flows", "leaf_node"}
-OF_DECIDERS = {"owned_queue_limits", "administered", "policy_defaults", "history", "newest_sample", "history_lease"}
+OF_DECIDERS = {
+    *("owned_queue_limits", "administered", "policy_defaults", "history", "newest_sample", "history_lease"),
+    "sampled_changes",
+}
 
 
 def built(name: str, queue: str) -> str:

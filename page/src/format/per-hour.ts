@@ -1,11 +1,8 @@
 // Rates from counters: what was done between two samples, per hour.
-import type { HistoryPoint } from '../../api/schema';
-
-type Counter = 'events_received' | 'commits' | 'bytes_added' | 'bytes_replaced' | 'core_s';
 
 /** Growth of a counter per hour between each point and the one before; null at the first, and where it began again. */
-export function perHour<Name extends Counter>(
-  points: readonly Pick<HistoryPoint, 'at' | Name>[],
+export function perHour<Name extends string>(
+  points: readonly ({ readonly at: string | null } & Readonly<Record<Name, number>>)[],
   name: Name,
 ): (number | null)[] {
   return points.map((one, index) => {
