@@ -8,7 +8,7 @@ from shared.queue.settings import QueueSettings
 from tests.support.queue_model import Job, QueueModel, StoredRequest
 from tests.support.queue_state import State
 
-LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "moved", "partitions:", "led:")
+LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "moved", "partitions:", "led:", "marks:")
 """What a drained queue may keep; `v` has the last token, the row of strict claims and the last search for due jobs."""
 
 RUN_FIELDS = {"worker", "started", "progress", "stop", "slot"}
