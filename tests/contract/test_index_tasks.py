@@ -196,7 +196,7 @@ def rewritten(lab: DeltaLab, name: str, at: str, zone: str) -> tuple[FileBlocks,
 
 
 @pytest.mark.parametrize(
-    "name", ["two", "hashes", pytest.param("histogram", marks=nightly), pytest.param("seven", marks=nightly)]
+    "name", ["hashes", *(pytest.param(one, marks=nightly) for one in ("two", "histogram", "seven"))]
 )
 def test_files_have_the_same_blocks_by_both_ways(lab: DeltaLab, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows, written = TaskRows.write, list[int]()
