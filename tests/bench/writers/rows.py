@@ -18,7 +18,7 @@ TEXT = "concat_ws('', transform(sequence(1, 16), k -> sha2(concat(id, ':', k), 2
 _LOOK_EVERY_S = 0.02
 
 STEPS_AFTERWARDS = 3
-"""Of each kind of statement one, when all files are rewritten."""
+"""Statements that follow when all files are rewritten: one of each kind."""
 
 Rows = dict[int, tuple[int, str]]
 """Number of the last change of each id, and the digest of its text."""

@@ -37,7 +37,7 @@ CHEAP = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
-"""Of the writer's session: its statements change one row, and most of their time is planning."""
+"""Settings of the writer's session: its statements change one row, and most of their time is planning."""
 
 COPIES = replace(DEFAULT_LIMITS, min_row_group_bytes_with_vectors=0)
 
