@@ -5,14 +5,13 @@ A manifest stays in the lists of later snapshots until it is rewritten, so the n
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from decider.formats.iceberg.source import MetadataSource
 from shared.formats.iceberg.manifests import (
     Entry,
     EntryStatus,
     Manifest,
-    decode_bounds,
     decode_manifest,
     decode_manifest_list,
 )
@@ -57,22 +56,16 @@ class EntryReader:
             for snapshot, manifests in zip(some, of_each, strict=True):
                 yield snapshot, [entry for _ in manifests for entry in next(entries)]
 
-    async def live(self, head: TableHead, snapshot: SnapshotRecord, *, only_deletes: bool = False) -> Sequence[Entry]:
-        """Return the entries of all files that are live in a snapshot, delete files among them; or of these alone."""
-        manifests = [one for one in await self.manifests(snapshot) if one.has_deletes or not only_deletes]
-        entries = await self._entries(head, manifests)
-        return [entry for entry in entries if entry.status is not EntryStatus.DELETED]
+    async def live(
+        self, head: TableHead, snapshot: SnapshotRecord, *, only_deletes: bool = False, column: int | None = None
+    ) -> Sequence[Entry]:
+        """Return the entries of all files that are live in a snapshot, delete files among them; or of these alone.
 
-    async def bounds(self, snapshot: SnapshotRecord, column: int) -> Mapping[str, tuple[bytes | None, bytes | None]]:
-        """Return the bounds of a column, by its id, for each data file of a snapshot by path."""
-        found: dict[str, tuple[bytes | None, bytes | None]] = {}
-        manifests = [one for one in await self.manifests(snapshot) if not one.has_deletes]
-        for start in range(0, len(manifests), READ_AHEAD):
-            some = manifests[start : start + READ_AHEAD]
-            bodies = await self._source.read_each([one.path for one in some])
-            for one, body in zip(some, bodies, strict=True):
-                found |= await asyncio.to_thread(decode_bounds, body, one.path, column)
-        return found
+        column: the id of a column whose bounds the entries shall have.
+        """
+        manifests = [one for one in await self.manifests(snapshot) if one.has_deletes or not only_deletes]
+        entries = await self._entries(head, manifests, column)
+        return [entry for entry in entries if entry.status is not EntryStatus.DELETED]
 
     async def manifests(self, snapshot: SnapshotRecord) -> Sequence[Manifest]:
         """Return the manifests that the list of a snapshot names."""
@@ -82,20 +75,27 @@ class EntryReader:
     async def _written(self, snapshot: SnapshotRecord) -> Sequence[Manifest]:
         return _written_by(snapshot, await self.manifests(snapshot))
 
-    async def _entries(self, head: TableHead, manifests: Sequence[Manifest]) -> Sequence[Entry]:
-        return [entry for found in await self._entries_of_each(head, manifests) for entry in found]
+    async def _entries(
+        self, head: TableHead, manifests: Sequence[Manifest], column: int | None = None
+    ) -> Sequence[Entry]:
+        return [entry for found in await self._entries_of_each(head, manifests, column) for entry in found]
 
-    async def _entries_of_each(self, head: TableHead, manifests: Sequence[Manifest]) -> Sequence[Sequence[Entry]]:
+    async def _entries_of_each(
+        self, head: TableHead, manifests: Sequence[Manifest], column: int | None = None
+    ) -> Sequence[Sequence[Entry]]:
         found: list[Sequence[Entry]] = []
         for start in range(0, len(manifests), READ_AHEAD):
             some = manifests[start : start + READ_AHEAD]
             bodies = await self._source.read_each([one.path for one in some])
-            found += await asyncio.to_thread(_decoded, head, some, bodies)
+            found += await asyncio.to_thread(_decoded, head, some, bodies, column)
         return found
 
 
-def _decoded(head: TableHead, manifests: Sequence[Manifest], bodies: Sequence[bytes]) -> list[Sequence[Entry]]:
-    return [decode_manifest(body, manifest, head.specs) for body, manifest in zip(bodies, manifests, strict=True)]
+def _decoded(
+    head: TableHead, manifests: Sequence[Manifest], bodies: Sequence[bytes], column: int | None
+) -> list[Sequence[Entry]]:
+    pairs = zip(bodies, manifests, strict=True)
+    return [decode_manifest(body, manifest, head.specs, column) for body, manifest in pairs]
 
 
 def _written_by(snapshot: SnapshotRecord, own: Sequence[Manifest]) -> Sequence[Manifest]:

@@ -25,6 +25,7 @@ from decider.storage.object_reads import ObjectReader
 from shared.errors import InvalidInput, NoTable
 from shared.formats.iceberg.deletes import DeleteIndex
 from shared.formats.iceberg.head_cache import HeadCache
+from shared.formats.iceberg.manifests import Entry
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
@@ -120,12 +121,15 @@ class IcebergTable:
 
     async def snapshot(self, at: Position | None = None) -> Snapshot:
         """Return all live files of a snapshot, with the metadata of today."""
-        return await self._snapshot(await self._source.head(), at)
-
-    async def _snapshot(self, head: TableHead, at: Position | None) -> Snapshot:
+        head = await self._source.head()
         snapshot, position = self._at(head, at)
-        history = FileHistory(head)
         entries = [] if snapshot is None else await self._reader.live(head, snapshot)
+        return self._snapshot(head, snapshot, position, entries)
+
+    def _snapshot(
+        self, head: TableHead, snapshot: SnapshotRecord | None, position: Position, entries: Sequence[Entry]
+    ) -> Snapshot:
+        history = FileHistory(head)
         deletes = DeleteIndex((one for one in entries if one.kind is not None), head.unpartitioned)
         files = tuple(history.data_file(one, deletes.of(one)) for one in entries if one.kind is None)
         if self._boundary is not None:
@@ -152,11 +156,11 @@ class IcebergTable:
                 field="sort_keys",
                 allowed="columns of numbers, texts, dates or timestamps, also in structs",
             )
-        found = await self._snapshot(head, None)
-        current, _ = self._at(head, None)
-        bounds = {} if current is None else await self._reader.bounds(current, field_id)
-        ranges = {path: range_of(*one, kind) for path, one in bounds.items()}
-        files = tuple(replace(file, key_range=ranges.get(file.path)) for file in found.files)
+        snapshot, position = self._at(head, None)
+        entries = [] if snapshot is None else await self._reader.live(head, snapshot, column=field_id)
+        found = self._snapshot(head, snapshot, position, entries)
+        ranges = {one.path: range_of(*one.bounds, kind) for one in entries if one.kind is None}
+        files = tuple(replace(file, key_range=ranges[file.path]) for file in found.files)
         metadata = replace(found.metadata, sort_key=PartitionColumn(column, column, key))
         return replace(found, files=files, metadata=metadata)
 

@@ -25,15 +25,14 @@ _PLACE = ("data_file.file_path", "data_file.file_size_in_bytes")
 _LIVE_FILE = ("status", *_PLACE)
 _FILE = (*_PLACE, *(f"data_file.{name}" for name in ("content", "file_format", "partition", "record_count")))
 _ENTRY = ("status", "snapshot_id", "sequence_number", "file_sequence_number", *_FILE)
-_DELETES = tuple(
-    f"data_file.{name}" for name in ("referenced_data_file", "content_offset", "lower_bounds", "upper_bounds")
-)
-_BOUNDS = ("data_file.file_path", "data_file.lower_bounds", "data_file.upper_bounds")
+_BOUNDS = ("data_file.lower_bounds", "data_file.upper_bounds")
+_DELETES = ("data_file.referenced_data_file", "data_file.content_offset", *_BOUNDS)
 _LINE = (
     *("manifest_path", "partition_spec_id", "added_snapshot_id", "sequence_number", "manifest_length", "content"),
     *("added_files_count", "added_data_files_count"),
 )
-"""Fields that are needed of a line of a manifest list, and above of an entry; `_DELETES` only of delete files."""
+"""Fields that are needed of a line of a manifest list, and above of an entry; `_DELETES` only of delete files,
+`_BOUNDS` where those of a column are asked for."""
 
 _LAST_WITHOUT_ROW_IDS = 2
 
@@ -56,6 +55,8 @@ class _Content(IntEnum):
     POSITION_DELETES = 1
     EQUALITY_DELETES = 2
 
+
+Bounds = tuple[bytes | None, bytes | None]
 
 _STATUSES, _CONTENTS = {one.value: one for one in EntryStatus}, {one.value: one for one in _Content}
 
@@ -86,7 +87,8 @@ class Entry(NamedTuple):
 
     `snapshot` added the file, or deleted it if the status is DELETED; `file_sequence` is the sequence number of the
     snapshot that added it, `sequence` that by which deletes apply, 0 where there are none. `referenced`: the one data
-    file that a delete file names rows of, empty if there may be several; `offset`: where its vector begins.
+    file that a delete file names rows of, empty if there may be several; `offset`: where its vector begins. `bounds`:
+    the least and the greatest value of the column that was asked for, serialized; None where one is not known.
     """
 
     status: EntryStatus
@@ -101,6 +103,7 @@ class Entry(NamedTuple):
     sequence: int = 0
     referenced: str = ""
     offset: int | None = None
+    bounds: Bounds = (None, None)
 
     @property
     def delete_id(self) -> str:
@@ -146,15 +149,18 @@ def decode_manifest_list(body: bytes, where: str) -> tuple[Manifest, ...]:
         raise Corrupt(f"{where} is no manifest list that can be read: {_first_line(problem)}") from problem
 
 
-def decode_manifest(body: bytes, manifest: Manifest, specs: Mapping[int, Spec]) -> tuple[Entry, ...]:
-    """Decode a manifest, deleted entries included; raises Corrupt."""
+def decode_manifest(
+    body: bytes, manifest: Manifest, specs: Mapping[int, Spec], column: int | None = None
+) -> tuple[Entry, ...]:
+    """Decode a manifest, deleted entries included, with the bounds of a column by its id; raises Corrupt."""
     try:
         key = specs[manifest.spec].remembered_key()
         if not manifest.has_deletes:
-            found = decoded(body, _ENTRY, lambda raw: _entry(raw, manifest, key))
+            fields = _ENTRY if column is None else _ENTRY + _BOUNDS
+            found = decoded(body, fields, lambda raw: _entry(raw, manifest, key, column))
             if all(one.kind is None for one in found):
                 return found
-        return decoded(body, _ENTRY + _DELETES, lambda raw: _entry(raw, manifest, key))
+        return decoded(body, _ENTRY + _DELETES, lambda raw: _entry(raw, manifest, key, column))
     except Exception as problem:
         raise Corrupt(f"{manifest.path} is no manifest that can be read: {_first_line(problem)}") from problem
 
@@ -167,17 +173,8 @@ def decode_live_files(body: bytes, where: str) -> tuple[tuple[str, int], ...]:
         raise Corrupt(f"{where} is no manifest that can be read: {_first_line(problem)}") from problem
 
 
-def decode_bounds(body: bytes, where: str, column: int) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """Return the bounds of a column, by its id, for each file of a manifest by path; raises Corrupt."""
-    try:
-        return dict(decoded(body, _BOUNDS, lambda raw: _bounds(raw["data_file"], column)))
-    except Exception as problem:
-        raise Corrupt(f"{where} is no manifest that can be read: {_first_line(problem)}") from problem
-
-
-def _bounds(file: Mapping[str, Any], column: int) -> tuple[str, tuple[bytes | None, bytes | None]]:
-    low, high = (_value(file.get(name), column) for name in ("lower_bounds", "upper_bounds"))
-    return str(file["file_path"]), (low, high)
+def _bounds(file: Mapping[str, Any], column: int) -> Bounds:
+    return _value(file.get("lower_bounds"), column), _value(file.get("upper_bounds"), column)
 
 
 def _value(pairs: Iterable[Mapping[str, Any]] | None, column: int) -> bytes | None:
@@ -202,7 +199,12 @@ def _manifest(raw: Mapping[str, Any]) -> Manifest:
     )
 
 
-def _entry(raw: Mapping[str, Any], manifest: Manifest, key: Callable[[tuple[Any, ...]], PartitionKey]) -> Entry:
+def _entry(
+    raw: Mapping[str, Any],
+    manifest: Manifest,
+    key: Callable[[tuple[Any, ...]], PartitionKey],
+    column: int | None,
+) -> Entry:
     status, file = _STATUSES[raw["status"]], raw["data_file"]
     snapshot, kind = raw.get("snapshot_id"), _kind(file)
     inherited = manifest.sequence_number if status is EntryStatus.ADDED else 0
@@ -220,6 +222,7 @@ def _entry(raw: Mapping[str, Any], manifest: Manifest, key: Callable[[tuple[Any,
         inherited if sequence is None else sequence,
         _referenced(file) if kind in (DeleteKind.POSITION, DeleteKind.VECTOR) else "",
         file.get("content_offset"),
+        (None, None) if column is None else _bounds(file, column),
     )
 
 
@@ -227,7 +230,7 @@ def _referenced(file: Mapping[str, Any]) -> str:
     """Return the data file whose rows a delete file names: by its field, or by equal bounds of the paths in it."""
     if file.get("referenced_data_file"):
         return str(file["referenced_data_file"])
-    _, (low, high) = _bounds(file, _PATH_FIELD)
+    low, high = _bounds(file, _PATH_FIELD)
     return low.decode() if low is not None and low == high else ""
 
 

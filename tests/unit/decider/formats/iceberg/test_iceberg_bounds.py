@@ -24,8 +24,7 @@ from pyiceberg.types import (
 
 from decider.formats.iceberg.bounds import key_type, range_of
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
-from shared.errors import Corrupt, InvalidInput
-from shared.formats.iceberg.manifests import decode_bounds
+from shared.errors import InvalidInput
 from shared.layout.key_values import key_range
 from tests.contract.formats.worlds import access
 from tests.support.iceberg_folder import IcebergFolder
@@ -86,13 +85,17 @@ def test_files_have_the_bounds_of_the_newest_snapshot(tmp_path: Path) -> None:
     bounded = [folder.file(10, bounds={1: (to_bytes(LongType(), n), to_bytes(LongType(), n + 5))}) for n in range(3)]
     folder.commit(bounded)
     folder.commit([folder.file(10)], [bounded[0].path])
-    table = IcebergFormat(access(), IcebergSettings(reads_folders=True)).open(folder.location)
+    opened = access()
+    table = IcebergFormat(opened, IcebergSettings(reads_folders=True)).open(folder.location)
     found = asyncio.run(table.snapshot_with_ranges("id"))
+    requests = opened.meter.counts.copy()
     assert found.metadata.sort_key is not None
     assert (found.metadata.sort_key.name, found.metadata.sort_key.type) == ("id", "long")
     assert sorted((file.key_range for file in found.files), key=str) == [(1, 6), (2, 7), None]
     without = tuple(replace(file, key_range=None) for file in found.files)
+    opened.meter.counts.clear()
     assert without == asyncio.run(table.snapshot()).files
+    assert requests == opened.meter.counts, "each manifest is read once"
     with pytest.raises(InvalidInput, match="absent"):
         asyncio.run(table.snapshot_with_ranges("absent"))
 
@@ -102,8 +105,3 @@ def test_a_table_without_a_snapshot_has_no_files(tmp_path: Path) -> None:
     folder.create("0" * 26 + "00000e")
     table = IcebergFormat(access(), IcebergSettings(reads_folders=True)).open(folder.location)
     assert asyncio.run(table.snapshot_with_ranges("id")).files == ()
-
-
-def test_a_damaged_manifest_is_named() -> None:
-    with pytest.raises(Corrupt, match=r"m-1\.avro is no manifest that can be read"):
-        decode_bounds(b"no manifest", "m-1.avro", 1)

@@ -51,7 +51,7 @@ class Lists:
     def __init__(self, patch: pytest.MonkeyPatch, lists: dict[int, Sequence[Manifest]]) -> None:
         self.read_paths: list[str] = []
         patch.setattr(entries, "decode_manifest_list", lambda body, _: tuple(lists[int(body)]))
-        patch.setattr(entries, "decode_manifest", lambda body, one, _: (entry(body.decode(), one.added_by),))
+        patch.setattr(entries, "decode_manifest", lambda body, one, *_: (entry(body.decode(), one.added_by),))
 
     async def read(self, path: str) -> bytes:
         self.read_paths.append(path)
