@@ -17,7 +17,7 @@ from shared.prices import Prices, Usage, amount_text
 JUDGED_MS = 7 * 24 * MS_PER_HOUR
 """Time that is judged: reads are counted for as long."""
 
-_READERS = CostModel()
+READERS = CostModel()
 """Cost of an open to a reader: what-if's assumption."""
 
 
@@ -119,7 +119,7 @@ def _kept_share(before: TableSample, after: TableSample) -> float:
 
 
 def _opening(files: int) -> Usage:
-    return Usage(core_ms=round(files * _READERS.open_s * 1000), reads=files)
+    return Usage(core_ms=round(files * READERS.open_s * 1000), reads=files)
 
 
 def _cost(used: Usage, prices: Prices | None) -> Fraction:

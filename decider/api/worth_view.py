@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from decider.advice.rewrite_worth import RewriteWorth, WorthResult
+from decider.advice.rewrite_worth import READERS, RewriteWorth, WorthResult
 from decider.api.budget_view import UsageView, usage_view
 from decider.web.base_model import ResponseModel, Rounded4
 from shared.prices import Prices
@@ -19,7 +19,8 @@ class WorthView(ResponseModel):
     )
     opens_avoided: int | None = Field(description="Files that readers did not open; null if reads are not known.")
     saved: UsageView | None = Field(
-        description="What opening them would have used, at 0.05 core-seconds and a request each; null as above."
+        description=f"What opening them would have used, at {READERS.open_s:g} core-seconds and a request each; "
+        "null as above."
     )
     spent: UsageView = Field(description="What runs on the table used in these hours.")
 
