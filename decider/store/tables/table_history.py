@@ -6,6 +6,7 @@ chart needs beside them: one that a crash loses changes nothing else.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -13,11 +14,12 @@ from typing import Any
 
 from decider.state.table_summary import TableSummary
 from decider.store.redis.queue_executor import AsyncQueueExecutor
-from decider.store.redis.redis_errors import translate_redis_errors
+from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.samples import KEPT, SampleStep, add_sample, read_samples
 from shared.policy.properties import read_properties
 from shared.prices import Usage
 from shared.queue import keys
+from shared.queue.command import WrongKey
 from shared.queue.decode import text
 from shared.table import TableId
 from shared.typed_json import from_json
@@ -154,11 +156,11 @@ class TableHistory:
         now = (await self.present([table], now_ms)).values()
         return since((*settled, *now), now_ms - KEPT[STEP] * STEP)
 
-    @translate_redis_errors
     async def mark(self, table: TableId, kind: MarkKind, detail: str = "") -> None:
-        """Note what happened to a table, at the server's time."""
+        """Note what happened to a table, at the server's time; a damaged key stops nothing, as in scripts."""
         entry: Any = {"kind": str(kind), "detail": detail[:MAX_DETAIL]}
-        await self._queue.redis.xadd(keys.marks(self._queue.name, table), entry, maxlen=MARKS_KEPT)
+        with suppress(WrongKey), translating_redis_errors():
+            await self._queue.redis.xadd(keys.marks(self._queue.name, table), entry, maxlen=MARKS_KEPT)
 
     async def mark_properties(self, table: TableId, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Note which properties that Lakewright reads changed, of a table or of its overrides, if any did."""
