@@ -67,6 +67,7 @@ class Reads:
             self.show_advice,
             self.list_rewrites,
             self.show_history,
+            self.show_table_history,
             self.show_queue,
             self.show_status,
         )
@@ -167,6 +168,12 @@ class Reads:
     ) -> CallToolResult:
         """Show files, jobs, rewritten bytes and costs of all tables over time, and when the backlog ends."""
         return self._get("/v1/history", {"hours": hours})
+
+    def show_table_history(
+        self, table: Name, hours: Annotated[int | None, Field(description="Hours to go back, up to 720.")] = None
+    ) -> CallToolResult:
+        """Show a table over time: its files and jobs, what happened to it, and what a week's rewrites were worth."""
+        return self._get_of(table, "/history", {"hours": hours})
 
     def show_queue(
         self, next_claims: Annotated[int | None, Field(description="Upcoming jobs to list.")] = None

@@ -236,7 +236,6 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "MERGE, UPDATE, DELETE": _contention(answer["write_contention"]),
         "predicted and measured": _calibration(answer["calibration"]),
         "used by runs": used(answer["usage"]),
-        "rewriting": answer["worth"]["text"],
         **_storage_cost(answer),
         "backlog": backlog_of(answer["amplification"]),
         "rewritten per byte added since": per_byte(answer["amplification"]),

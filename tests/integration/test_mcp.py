@@ -88,6 +88,7 @@ READS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("show_advice", {"table": "orders"}, "/v1/tables/orders/advice", {}),
     ("list_rewrites", {"table": "orders"}, "/v1/tables/orders/optimizations", {}),
     ("show_history", {"hours": 2}, "/v1/history", {"hours": 2}),
+    ("show_table_history", {"table": "orders"}, "/v1/tables/orders/history", {}),
     ("show_queue", {"next_claims": 5}, "/v1/queue", {"next_claims": 5}),
     ("show_status", {}, "/v1/status", {}),
 ]

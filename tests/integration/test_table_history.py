@@ -124,7 +124,7 @@ def test_thirty_days_of_a_busy_table_take_a_bounded_space(redis_url: str) -> Non
 def test_pauses_and_quarantines_are_marked_once_each_and_only_of_tables_that_are_read(
     decider: LiveDecider, redis_url: str, tmp_path: Path
 ) -> None:
-    table = WrittenTable(tmp_path / "t", days=("2026-01-01",))
+    table = WrittenTable(tmp_path / "t", days=("2026-01-01", "2026-01-02"))
     table.append(11)
     decider.register(table.path, "a.t")
     for how in ("pause", "pause", "resume", "resume"):
@@ -133,13 +133,17 @@ def test_pauses_and_quarantines_are_marked_once_each_and_only_of_tables_that_are
         queue = SyncQueueExecutor(client, "default")
         queue.run(admin_commands.pause("default", Scope.TABLE, "unread"))
         assert not client.exists(keys.marks("default", "unread"))
+        own = {"properties": {"lakewright.tolerance": "0.2"}}
         client.rename(keys.marks("default", decider.get("/v1/tables/a.t")["id"]), "kept")
         client.set(keys.marks("default", decider.get("/v1/tables/a.t")["id"]), "damaged")
         decider.post("/v1/tables/a.t/pause", {}).raise_for_status()
         decider.post("/v1/tables/a.t/resume", {}).raise_for_status()
+        decider.client.patch("/v1/tables/a.t", json=own).raise_for_status()
         client.rename("kept", keys.marks("default", decider.get("/v1/tables/a.t")["id"]))
-        (claim,) = queue.run(commands.claim("default", worker="w", nonce="n1", slots=1, lease_ms=60_000))
-        queue.run(end_of(claim, RunResult.QUARANTINE, cost_bytes=0, seen_version=-1, error="the disk is gone"))
+        claims = queue.run(commands.claim("default", worker="w", nonce="n1", slots=2, lease_ms=60_000))
+        assert len(claims) == 2
+        for claim in claims:
+            queue.run(end_of(claim, RunResult.QUARANTINE, cost_bytes=0, seen_version=-1, error="the disk is gone"))
     found = decider.get("/v1/tables/a.t/history")["marks"]
     assert [(one["kind"], one["detail"]) for one in found] == [
         ("paused", ""),
@@ -199,13 +203,13 @@ def test_the_history_of_a_table_is_served_with_its_rests_and_its_worth(decider: 
     assert [one["files"] for one in shown["points"]] == [50, 50, 20, 20, 12]
     assert shown["points"][-1]["jobs_run"] == 3
     assert shown["points"][-1]["core_s"] == 600
-    assert decider.get("/v1/tables/a.t")["worth"]["result"] == "backlog"
+    assert decider.get("/v1/tables/a.t/history")["worth"]["result"] == "backlog"
     redis_state = keys.table_state("default", table_id)
     summary = TableSummary(12, here.bytes, 12, 0, 1, is_enabled=True)
     decider.run(redis.hset(redis_state, "summary", to_json(summary)))
-    assert decider.get("/v1/tables/a.t")["worth"]["result"] == "reads_unknown"
+    assert decider.get("/v1/tables/a.t/history")["worth"]["result"] == "reads_unknown"
     decider.client.patch("/v1/tables/a.t", json={"properties": {"lakewright.read-weight": "0.5"}}).raise_for_status()
-    worth = decider.get("/v1/tables/a.t")["worth"]
+    worth = decider.get("/v1/tables/a.t/history")["worth"]
     assert (worth["result"], worth["reads_per_hour"]) == ("below_cost", 0.5)
     assert worth["text"].startswith("does not pay: ")
     assert worth["spent"]["core_s"] == 600

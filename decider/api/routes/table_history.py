@@ -1,16 +1,19 @@
-"""History of one table: hours and days, and what happened to it."""
+"""History of one table: hours and days, what happened to it, and what rewriting was worth."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from decider.api.dependencies import KnownTable, Operations, Queue, Tables
+from decider.advice.rewrite_worth import RewriteWorth, worth_of
+from decider.api.dependencies import Http, KnownTable, Operations, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.routes.history import DAY_H, HOUR_MS, MAX_HOURS, thinned
-from decider.api.services import TableServices
+from decider.api.services import QueueServices, TableServices
+from decider.api.worth_view import WorthView, worth_view
 from decider.store.tables.advice_records import AdviceStatus
-from decider.store.tables.table_history import Mark, MarkKind, since, with_rests
+from decider.store.tables.table_history import Mark, MarkKind, TableSample, since, with_rests
 from decider.web.base_model import Moment, ResponseModel, Seconds, read_from
 from shared.table import TableRef
 
@@ -52,6 +55,7 @@ class TableHistoryView(ResponseModel):
         description="Points, oldest first, the last one of now; one for each hour in which the table changed."
     )
     marks: tuple[MarkView, ...] = Field(description="What happened to it, oldest first.")
+    worth: WorthView = Field(description="Worth of the rewrites in the last week.")
 
 
 @router.get("/{name}/history", summary="Show the history of a table", responses=failures(404, 422))
@@ -60,17 +64,33 @@ async def show_table_history(
     tables: Tables,
     queue: Queue,
     operations: Operations,
+    http: Http,
     hours: Annotated[int, Query(ge=1, le=MAX_HOURS, description="Hours to go back; at most 30 days.")] = 7 * DAY_H,
 ) -> TableHistoryView:
-    """Show files, jobs and what was rewritten over days, at most 300 points, and what happened."""
+    """Show files, jobs and what was rewritten over days, at most 300 points, what happened, and the worth of it."""
     now_ms, history = operations.now_ms(), queue.history.tables
     since_ms = now_ms - hours * HOUR_MS
-    shown = since(await history.samples(table.id, now_ms), since_ms)
+    samples = await history.samples(table.id, now_ms)
     marks = (*await history.marks(table.id, since_ms), *await _applied_advice(table, tables, since_ms))
     return TableHistoryView(
-        points=tuple(map(TableHistoryPoint.of, thinned(with_rests(shown)))),
+        points=tuple(map(TableHistoryPoint.of, thinned(with_rests(since(samples, since_ms))))),
         marks=tuple(MarkView.of(one) for one in sorted(marks, key=lambda one: one.at_ms)),
+        worth=worth_view(await _worth(table, samples, tables, queue), http.settings.prices),
     )
+
+
+async def _worth(
+    table: TableRef, samples: Sequence[TableSample], tables: TableServices, queue: QueueServices
+) -> RewriteWorth:
+    """Judge the rewrites of a table by its history, at the reads that its owner states or engines report."""
+    reads_per_hour = (await queue.reads.read(table.id)).per_hour or None
+    state = await tables.states.state(table.id)
+    if state is None:
+        return worth_of(samples, reads_per_hour, 0)
+    in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
+    if in_force.policy.read_weight is not None:
+        reads_per_hour = float(in_force.policy.read_weight)
+    return worth_of(samples, reads_per_hour, state.summary.backlog_bytes)
 
 
 async def _applied_advice(table: TableRef, tables: TableServices, since_ms: int) -> tuple[Mark, ...]:

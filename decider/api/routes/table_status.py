@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from fastapi import APIRouter
 from pydantic import Field
 
-from decider.advice.rewrite_worth import worth_of
 from decider.api.budget_view import BudgetView, UsageView, budget_views, usage_view
 from decider.api.dependencies import Http, KnownTable, Operations, Queue, Tables
 from decider.api.openapi import failures
@@ -19,7 +18,6 @@ from decider.api.routes.refused_files import RefusedFilesView, refused_files
 from decider.api.routes.status import Amplification, amplification
 from decider.api.routes.tables import CONDITION, TableRefusal, TableView, now_refused
 from decider.api.services import QueueServices, TableServices
-from decider.api.worth_view import WorthView, worth_view
 from decider.decide.calibration import Calibration
 from decider.decide.context import DecisionContext, KnownRefusals
 from decider.decide.decision import Trigger
@@ -155,7 +153,6 @@ class TableStatus(TableView):
     counters: dict[str, int] = Field(description="Funnel counts of the table.")
     amplification: Amplification = Field(description="Bytes rewritten, apart for the backlog and for later commits.")
     usage: UsageView = Field(description="What the runs on the table used, and its cost.")
-    worth: WorthView = Field(description="Worth of the rewrites in the last week.")
     storage_cost_per_month: str | None = Field(
         description="Cost of storing the live files for a month; null without `LAKEWRIGHT_PRICES`."
     )
@@ -223,21 +220,10 @@ async def table_status(
         counters=counters,
         amplification=amplification(counters),
         usage=usage_view(Usage.of_counters(counters), prices),
-        worth=await _worth(table.id, cursor, in_force.policy, queue, prices, now_ms),
         storage_cost_per_month=amount_text(prices.month_of(summary.total.bytes)) if prices else None,
         write_contention=_heat_views(cursor.contention, columns, now_ms) if cursor else (),
         calibration=table_calibration(learned, counters),
     )
-
-
-async def _worth(
-    table: TableId, cursor: TableState | None, policy: Policy, queue: QueueServices, prices: Prices | None, now_ms: int
-) -> WorthView:
-    """Judge the rewrites of a table by its history, at the reads that its owner states or engines report."""
-    reported = (await queue.reads.read(table)).per_hour or None
-    reads_per_hour = reported if policy.read_weight is None else float(policy.read_weight)
-    samples = await queue.history.tables.samples(table, now_ms)
-    return worth_view(worth_of(samples, reads_per_hour, cursor.summary.backlog_bytes if cursor else 0), prices)
 
 
 def _window_view(window: QueueWindow | None, now_ms: int) -> WorkWindowView | None:

@@ -175,8 +175,10 @@ def show_table(context: typer.Context, name: Name) -> None:
         answer = api.get(f"/v1/tables/{segment(name)}")
         if out.as_json:
             return out.raw(answer)
+        worth = api.get(f"/v1/tables/{segment(name)}/history", {"hours": 1})["worth"]
         failing = failing_jobs(api, name)
     tables_view.show_table(out, answer)
+    out.line(f"Worth of the rewrites: {worth['text']}")
     return out.lines(map(failure_text, failing))
 
 

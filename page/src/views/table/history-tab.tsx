@@ -33,7 +33,7 @@ export function HistoryTab({ table }: { table: TableStatus }) {
       {history => (
         <div class="columns layout">
           <div class="stack">
-            <Worth worth={table.worth} />
+            <Worth worth={history.worth} />
             <Marks marks={history.marks} />
           </div>
           <Card title="History" note={<HistoryRange hours={hours} choose={setHours} />}>
@@ -45,7 +45,7 @@ export function HistoryTab({ table }: { table: TableStatus }) {
   );
 }
 
-function Worth({ worth }: { worth: TableStatus['worth'] }) {
+function Worth({ worth }: { worth: TableHistoryView['worth'] }) {
   const tone = worth.result === 'above_cost' ? 'good' : worth.result === 'below_cost' ? 'bad' : '';
   const reads = worth.reads_per_hour;
   return (

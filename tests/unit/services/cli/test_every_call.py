@@ -129,8 +129,9 @@ def test_a_command_makes_its_call_and_shows_the_documented_answer(operation: str
     asked: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        if not fits(request, operation):
-            return documented("GET /v1/jobs", 200)  # of a command for people, which says what failed, too
+        if not fits(request, operation):  # A command for people says what failed, and what rewriting was worth, too.
+            is_history = request.url.path.endswith("/history")
+            return documented("GET /v1/tables/{name}/history" if is_history else "GET /v1/jobs", 200)
         asked.append(request)
         return documented(operation, status)
 

@@ -30,6 +30,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "show_advice": ("GET /v1/tables/{name}/advice", {"table": "TEXT"}),
     "list_rewrites": ("GET /v1/tables/{name}/optimizations", {"table": "TEXT", "limit": 5, "before": 9}),
     "show_history": ("GET /v1/history", {"hours": 48}),
+    "show_table_history": ("GET /v1/tables/{name}/history", {"table": "TEXT", "hours": 48}),
     "show_queue": ("GET /v1/queue", {"next_claims": 5}),
     "show_status": ("GET /v1/status", {}),
 }

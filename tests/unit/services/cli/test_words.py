@@ -50,10 +50,11 @@ def test_a_budget_says_what_is_used_or_why_that_is_not_known(scope: str, used: f
 
 
 def test_a_chosen_target_is_shown_with_its_newest_reason() -> None:
-    answer = documented("GET /v1/tables/{name}", 200).json() | {"jobs": []}  # Of the table's failing ones.
+    answer = documented("GET /v1/tables/{name}", 200).json() | {"worth": {"text": "pays"}}  # Of its history.
     change = {"at": "2027-12-31T00:00:00Z", "reason": "more reads"}
     answer["target"] = {"bytes": 256 << 20, "changes": [change | {"reason": "before"}, change]}
     stated = ran(answer, "tables", "show", "sales.orders").stdout
+    assert "Worth of the rewrites: pays" in stated
     assert "chosen: 256.0 MiB, since 2027-12-31 00:00:00 UTC: more reads" in re.sub(r"[\s│]+", " ", stated)
     answer["target"] = None
     assert "chosen" not in ran(answer, "tables", "show", "sales.orders").stdout
