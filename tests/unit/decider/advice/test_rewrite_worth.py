@@ -55,8 +55,9 @@ def test_files_whose_rows_writers_removed_would_not_be_there_either() -> None:
 
 def test_smaller_outputs_are_not_taken_for_removed_rows() -> None:
     smaller = after(BEGIN, 1, files=10, bytes=600, bytes_replaced=1_000, bytes_written=600, files_replaced=90)
-    found = worth_of([BEGIN, smaller, after(smaller, 10)], 1.0, 0)
-    assert found.file_hours == 900
+    again = after(smaller, 1, bytes=300, bytes_replaced=1_600, bytes_written=900)
+    found = worth_of([BEGIN, smaller, again, after(again, 10)], 1.0, 0)
+    assert found.file_hours == 90 + 900
 
 
 def test_only_the_last_week_is_judged_and_older_rewrites_still_spare_opens() -> None:
