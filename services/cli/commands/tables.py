@@ -14,14 +14,11 @@ from services.cli.lazy_group import lazy_group
 from services.cli.locations import absolute
 from services.cli.render import at
 
-HISTORY = "services.cli.commands.history"
-
 app = typer.Typer(
     cls=lazy_group(
         {
             "cells": "services.cli.commands.table_cells:cells",
             "index": "services.cli.commands.table_index:index",
-            "optimizations": f"{HISTORY}:optimizations",
         },
         at_end=True,
     ),

@@ -34,7 +34,6 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("GET /v1/tables/{name}/partitions", 200, "tables partitions sales.orders"),
     ("GET /v1/tables/{name}/decisions", 200, "tables decisions sales.orders"),
     ("GET /v1/tables/{name}/decisions", 200, "tables why sales.orders --at 2026-01-01T14:03:00Z"),
-    ("GET /v1/tables/{name}/optimizations", 200, "tables optimizations sales.orders"),
     ("GET /v1/tables/{name}/optimizations", 200, "optimizations sales.orders --before 40"),
     ("GET /v1/tables/{name}/index", 200, "tables index sales.orders --revision-id 1"),
     ("GET /v1/tables/{name}/reads", 200, "tables reads sales.orders"),

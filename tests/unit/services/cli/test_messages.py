@@ -186,7 +186,7 @@ ALL = dict(commands(typer.main.get_command(app)))
 
 def test_every_command_is_covered() -> None:
     assert len(ALL) > 35
-    assert {"tables add", "tables optimizations", "doctor"} <= set(ALL)
+    assert {"tables add", "tables index", "doctor"} <= set(ALL)
 
 
 @pytest.mark.parametrize("name", ALL)
