@@ -41,8 +41,8 @@ class SlotOccupancy:
 
 
 @dataclass(frozen=True, slots=True)
-class OldestWaits:
-    """Wait in milliseconds of the oldest queued job by band, tenant and table id, as far as one call finds it."""
+class QueuedFigures:
+    """A figure of the queued jobs by band, tenant and table id."""
 
     bands: Mapping[str, int]
     tenants: Mapping[str, int]
@@ -93,8 +93,11 @@ async def occupancy(queue: AsyncQueueExecutor) -> SlotOccupancy:
 
 
 @translate_redis_errors
-async def oldest_waits(queue: AsyncQueueExecutor) -> OldestWaits:
-    """Scan the queued jobs, oldest first; the first of each band, tenant and table is its oldest."""
+async def oldest_waits(queue: AsyncQueueExecutor) -> QueuedFigures:
+    """Return the milliseconds that the oldest queued job of each waits, as far as one call finds it.
+
+    The jobs are read oldest first, so the first of each band, tenant and table is its oldest.
+    """
     now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     bands: dict[str, int] = {}
     tenants: dict[str, int] = {}
@@ -114,7 +117,7 @@ async def oldest_waits(queue: AsyncQueueExecutor) -> OldestWaits:
             tables.setdefault(table, wait_ms)
         if len(page) < _PAGE:
             break
-    return OldestWaits(bands, tenants, tables)
+    return QueuedFigures(bands, tenants, tables)
 
 
 async def _runs(queue: AsyncQueueExecutor, since_ms: int) -> tuple[list[JobView | RunRecord], int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from decider.store.queue.occupancy import OldestWaits, SlotOccupancy, occupancy, oldest_waits
+from decider.store.queue.occupancy import QueuedFigures, SlotOccupancy, occupancy, oldest_waits
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.redis.redis_health import AppendOnlyUpkeep
@@ -55,15 +55,6 @@ class AuditResult:
 
     keys: int
     repaired: int
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingCounts:
-    """Queued jobs by band, tenant and table id."""
-
-    bands: Mapping[str, int]
-    tenants: Mapping[str, int]
-    tables: Mapping[str, int]
 
 
 def limits_among(held: Mapping[str, str]) -> dict[str, str]:
@@ -145,7 +136,7 @@ class QueueAdmin:
         return {job: text(partition) for job, partition in found if partition is not None}
 
     @translate_redis_errors
-    async def waiting_counts(self) -> WaitingCounts:
+    async def waiting_counts(self) -> QueuedFigures:
         """Count the queued jobs by band, tenant and table, flow by flow; they move while they are counted."""
         bands: Counter[str] = Counter()
         tenants: Counter[str] = Counter()
@@ -162,9 +153,9 @@ class QueueAdmin:
                 bands[band.name.lower()] += count
                 tenants[tenant] += count
                 tables[table] += count
-        return WaitingCounts(bands, tenants, tables)
+        return QueuedFigures(bands, tenants, tables)
 
-    async def oldest_waits(self) -> OldestWaits:
+    async def oldest_waits(self) -> QueuedFigures:
         """Find how long the oldest job of each band, tenant and table has been waiting."""
         return await oldest_waits(self._queue)
 
