@@ -104,14 +104,13 @@ PREEMPTION_EVERY_S = 2.0
 class JobPreemption:
     """Has a running job yield its slot to one of a better band that has waited too long."""
 
-    def __init__(self, admin: QueueAdmin, rules: Preemption | None = None) -> None:
+    def __init__(self, admin: QueueAdmin) -> None:
         self.schedule = Schedule(PREEMPTION_EVERY_S, "queue_maintenance_failed")
         self._admin = admin
-        self._rules = rules or Preemption()
 
     async def run_once(self) -> None:
         """Preempt a running job for each job of a better band that has waited too long."""
-        for one in await self._admin.preempt(self._rules):
+        for one in await self._admin.preempt(Preemption()):
             log.info("job_preempted", job=one.victim, waiting=one.waiting)
 
 
