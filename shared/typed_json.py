@@ -36,6 +36,15 @@ class JsonObject:
         return from_values(cls, values)
 
 
+def json_object(text: str | None) -> dict[str, Any]:
+    """Return a JSON object; empty for any other text, such as statistics or a report that another writer left."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def plain_values(value: Any, *, is_complete: bool = False) -> dict[str, Any]:
     """Return the fields of a dataclass as values that JSON has: those at their default only if it is to be complete."""
     found = ((one, getattr(value, one.name)) for one in fields(value))

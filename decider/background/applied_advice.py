@@ -14,13 +14,13 @@ from decider.events.refresh_queue import RefreshQueue
 from decider.store.queue.run_queries import RunQueries
 from decider.store.queue.stream_reader import NOTES, RUNS, StreamEntry, StreamPosition, StreamReader
 from decider.store.registry.table_registry import TableRegistry
-from decider.store.stored_values import json_object
 from decider.store.tables.advice_records import Advice, AdviceStatus
 from decider.store.tables.advice_store import AdviceStore
 from shared.jobs.options import PROPERTIES_SET
 from shared.jobs.payload import SET_PROPERTIES
 from shared.queue.model import FinishOutcome, JobId, JobState
 from shared.table import TableId
+from shared.typed_json import json_object
 
 POLL_EVERY_S = 1.0
 """Soon enough for a person who waits for it; a poll costs Redis one read of a stream."""

@@ -18,6 +18,7 @@ from shared.layout import commit_metadata
 from shared.partitions import partition_key
 from shared.paths.boundary import vector_leads_out
 from shared.table import CommitOrigin, DataFile, FileKey, PartitionColumn, TableMetadata, TableProtocol, schema_digest
+from shared.typed_json import json_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def read_paths(files: Iterable[LoggedFile]) -> Iterator[str]:
 
 def decode_add(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> DataFile:
     """Decode the fields of an `add` action; `columns` are the table's partition columns."""
-    rows = decode_statistics(add.get("stats")).get("numRecords")
+    rows = json_object(add.get("stats")).get("numRecords")
     vector, values = add.get("deletionVector"), add.get("partitionValues") or {}
     return DataFile(
         path=add["path"],
@@ -101,16 +102,7 @@ def with_range(logged: LoggedFile, key: PartitionColumn | None) -> DataFile:
     """Return a file with its range of the sort key, where the table has one."""
     if key is None:
         return logged.file
-    return replace(logged.file, key_range=sort_range(key, decode_statistics(json.loads(logged.json).get("stats"))))
-
-
-def decode_statistics(text: str | None) -> Mapping[str, Any]:
-    """Decode the statistics of an `add` action; what is no JSON object says nothing of the file, as no text does."""
-    try:
-        found = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    return replace(logged.file, key_range=sort_range(key, json_object(json.loads(logged.json).get("stats"))))
 
 
 def encode(action: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_adds, decode_origins, decode_statistics, json_array
+from actor.formats.delta.actions import LoggedFile, decode_adds, decode_origins, json_array
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_paths import OutputPaths, new_prefix
@@ -30,6 +30,7 @@ from shared.paths.sql_text import literal
 from shared.policy.policy import Proofread
 from shared.policy.row_expiry import ExpiryBound, RowExpiry
 from shared.table import PartitionColumn, PartitionKey, TableMetadata
+from shared.typed_json import json_object
 
 MAX_COMMITS_READ = 1_000
 """Commits that are read at most to find the newest by others."""
@@ -189,7 +190,7 @@ def newest_by_others_ms(log: TableLog, version: int) -> int:
 
 
 def _statistics(logged: LoggedFile) -> Mapping[str, Any]:
-    return decode_statistics(json.loads(logged.json).get("stats"))
+    return json_object(json.loads(logged.json).get("stats"))
 
 
 def _values_condition(column: PartitionColumn, partitions: frozenset[PartitionKey]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from actor.formats.delta.actions import LoggedFile, decode_statistics, encode, json_array, vector_id
+from actor.formats.delta.actions import LoggedFile, encode, json_array, vector_id
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.live_files import LiveGroup, newest_inputs
 from actor.formats.delta.log import TableLog, TableShape
@@ -20,6 +20,7 @@ from actor.formats.delta.written_group import WrittenGroup
 from actor.proofread.model import Reading
 from actor.rewrite.late_rows import MOST_ROWS, Comparisons, LateRows, Positions, RowMap
 from shared.layout.planner import RewriteMode
+from shared.typed_json import json_object
 
 _MAY_DIFFER = frozenset({"deletionVector", "stats", "dataChange"})
 """Fields of an entry that a new deletion vector changes; statistics become bounds that are not tight."""
@@ -128,7 +129,7 @@ class RowHider:
         (output,) = rows.group.outputs
         vector = self._log.write_vector(rows.places)
         add = json.loads(output.json)
-        stats = {**decode_statistics(add["stats"]), "tightBounds": False}
+        stats = {**json_object(add["stats"]), "tightBounds": False}
         text = encode({**add, "stats": encode(stats), "deletionVector": vector})
         file = replace(output.file, dv_id=vector_id(vector), deleted_rows=len(rows.places))
         visible = rows.row_map.output_rows - len(rows.places)

@@ -14,7 +14,7 @@ from decider.api.dependencies import GroupAsked, Http, Operations, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.services import QueueServices
 from decider.store.queue.run_queries import JobStage
-from decider.store.stored_values import json_object, moment
+from decider.store.stored_values import moment
 from decider.web.base_model import ResponseModel
 from decider.web.errors import not_found
 from shared.partitions import partition_label
@@ -24,6 +24,7 @@ from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
 from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome, Scope
 from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionKey, TableId
+from shared.typed_json import json_object
 
 
 class JobEvent(ResponseModel):

@@ -12,7 +12,6 @@ from actor.formats.delta.actions import (
     LoggedFile,
     decode_add,
     decode_metadata,
-    decode_statistics,
     encode,
     read_paths,
     vector_id,
@@ -29,6 +28,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.paths.stored_file import StoredFile
 from shared.table import CommitOrigin, PartitionColumn, TableMetadata
+from shared.typed_json import json_object
 
 METADATA = TableMetadata("t")
 
@@ -184,7 +184,7 @@ def test_the_id_of_a_deletion_vector_has_its_offset_where_there_is_one() -> None
 
 @pytest.mark.parametrize("stats", [None, "", "no JSON", '{"numRecords":3', "[3]", "3"])
 def test_statistics_that_are_no_json_object_say_nothing_of_their_file(stats: str | None) -> None:
-    assert decode_statistics(stats) == {}
+    assert json_object(stats) == {}
     assert decode_add({"path": "x", "size": 1, "stats": stats}, ()).rows is None
 
 
