@@ -10,7 +10,7 @@ from shared.errors import Conflict
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import PARTITION_1, PARTITION_2, DeltaLab
 from tests.support.long_suites import beyond
-from tests.support.steering import Steering
+from tests.support.steering import Steering, at_commit, when_written
 
 pytestmark = pytest.mark.spark
 
@@ -19,16 +19,6 @@ LANDED, STALE = GroupStatus.COMMITTED, GroupStatus.CONFLICTED
 
 def statuses(outcome: RewriteOutcome) -> list[GroupStatus]:
     return [end.status for end in outcome.groups]
-
-
-def at_commit(action: Callable[[], object]) -> Steering:
-    """Run it when our transaction is open: Delta itself has to find the conflict."""
-    return Steering(before_commit=[action])
-
-
-def when_written(action: Callable[[], object]) -> Steering:
-    """Run it when our files are written and no transaction is open: our own read the log has to find it."""
-    return Steering(at={"files_written": action})
 
 
 @pytest.mark.parametrize(

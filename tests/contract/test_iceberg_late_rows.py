@@ -11,7 +11,7 @@ from shared.errors import Difference
 from shared.partitions import WHOLE_TABLE
 from tests.contract.test_iceberg_copy import forced, read_by_others
 from tests.support.long_suites import beyond
-from tests.support.steering import Steering
+from tests.support.steering import Steering, at_commit, when_written
 
 if TYPE_CHECKING:
     from tests.support.iceberg_lab import IcebergLab
@@ -68,15 +68,6 @@ class World:
 
     def _named(self, path: str) -> int:
         return int(self.ice.session.read.parquet(path).select("file_path").distinct().count())
-
-
-def when_written(*actions: Callable[[], object]) -> Steering:
-    return Steering(at={"files_written": lambda: [action() for action in actions]})
-
-
-def at_commit(*actions: Callable[[], object]) -> Steering:
-    """Run one when each attempt has read the table: Iceberg itself has to find the conflict."""
-    return Steering(before_commit=list(actions))
 
 
 MOMENTS = pytest.mark.parametrize("moment", [when_written, at_commit])

@@ -24,21 +24,11 @@ from shared.layout.planner import RewriteMode
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import HandTable
-from tests.support.steering import Steering
+from tests.support.steering import Steering, at_commit, when_written
 
 pytestmark = pytest.mark.spark
 
 LANDED, STALE = GroupStatus.COMMITTED, GroupStatus.CONFLICTED
-
-
-def when_written(*actions: Callable[[], object]) -> Steering:
-    """Run them when our files are written and no transaction is open."""
-    return Steering(at={"files_written": lambda: [action() for action in actions]})
-
-
-def at_commit(*actions: Callable[[], object]) -> Steering:
-    """Run one when each transaction is open: Delta itself has to find the conflict."""
-    return Steering(before_commit=list(actions))
 
 
 MOMENTS = pytest.mark.parametrize("moment", [when_written, at_commit])

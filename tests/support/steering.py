@@ -36,3 +36,13 @@ class Steering:
     def _note(self, call: str) -> None:
         with self._lock:
             self.calls.append(call)
+
+
+def at_commit(*actions: Callable[[], object]) -> Steering:
+    """Run one when each attempt is open: the format's own library has to find the conflict."""
+    return Steering(before_commit=actions)
+
+
+def when_written(*actions: Callable[[], object]) -> Steering:
+    """Run them when our files are written and no attempt is open: our own reading has to find it."""
+    return Steering(at={"files_written": lambda: [action() for action in actions]})

@@ -19,7 +19,7 @@ from actor.proofread.model import Reading
 from shared.errors import Conflict, InvalidInput, LeaseLost, OtherTable, RefusedFiles, RetryableError
 from shared.partitions import WHOLE_TABLE
 from tests.support.long_suites import beyond
-from tests.support.steering import Steering
+from tests.support.steering import Steering, at_commit, when_written
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
@@ -64,16 +64,6 @@ class Before:
 
 def ends(outcome: RewriteOutcome) -> list[GroupStatus]:
     return [end.status for end in outcome.groups]
-
-
-def at_commit(action: Callable[[], object]) -> Steering:
-    """Run it when our attempt is open: the format's own library has to find the conflict."""
-    return Steering(before_commit=[action])
-
-
-def when_written(action: Callable[[], object]) -> Steering:
-    """Run it when our files are written and no attempt is open: our own reading has to find it."""
-    return Steering(at={"files_written": action})
 
 
 MOMENTS = pytest.mark.parametrize("moment", [at_commit, when_written])

@@ -111,6 +111,13 @@ class World:
 
         self.engine.before_commit = before_commit
 
+    def die_before_commit(self) -> None:
+        def die() -> None:
+            self.engine.alive = False
+            raise OSError("the JVM is gone")
+
+        self.engine.before_commit = die
+
 
 def test_jobs_share_one_commit_that_names_all_of_them_and_each_ends_with_its_own_figures() -> None:
     world = World(Job(A), Job(B), Job(C))
@@ -257,11 +264,7 @@ def test_a_commit_holds_no_more_groups_than_its_limit_and_the_rest_follows() -> 
 def test_if_the_engine_dies_each_job_is_reported_and_none_is_lost() -> None:
     world = World(Job(A), Job(B))
 
-    def die() -> None:
-        world.engine.alive = False
-        raise OSError("the JVM is gone")
-
-    world.engine.before_commit = die
+    world.die_before_commit()
     with pytest.raises(EngineDied, match="j-0, j-1"):
         world.run()
     assert {job: end for job, (end, _) in world.ends().items()} == {"j-0": "crashed", "j-1": "crashed"}
@@ -272,11 +275,7 @@ def test_a_job_that_was_over_before_the_engine_died_is_not_blamed_for_it() -> No
     world = World(Job(A), Job(B))
     world.engine.files = {name: file for name, file in world.engine.files.items() if file.partition == A}
 
-    def die() -> None:
-        world.engine.alive = False
-        raise OSError("the JVM is gone")
-
-    world.engine.before_commit = die
+    world.die_before_commit()
     with pytest.raises(EngineDied, match="job j-0 ran"):
         world.run()
     assert {job: end for job, (end, _) in world.ends().items()} == {"j-0": "crashed", "j-1": "done"}
@@ -321,11 +320,7 @@ def test_if_the_engine_dies_a_refused_report_keeps_no_other_from_its_own() -> No
     world = World(Job(A), Job(B))
     world.refused = {"j-0"}
 
-    def die() -> None:
-        world.engine.alive = False
-        raise OSError("the JVM is gone")
-
-    world.engine.before_commit = die
+    world.die_before_commit()
     with capture_logs() as logs, pytest.raises(EngineDied, match="j-0, j-1"):
         world.run()
     assert [one["job"] for one in logs if one["event"] == "job_engine_crashed"] == ["j-1"]

@@ -58,25 +58,17 @@ def test_a_failure_is_retried_after_its_own_pause_if_there_is_one(
     assert pauses_of(task, Clock(monkeypatch, sleeps=4)) == expected
 
 
-def test_a_fixed_rate_counts_from_the_start_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("took_s", "pause_s"), [(100.0, 200.0), (1_000.0, 0.0)], ids=["shorter", "longer"])
+def test_a_fixed_rate_counts_from_the_start_of_a_pass(
+    took_s: float, pause_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Slow(Passes):
         async def run_once(self) -> None:
             now_s = asyncio.get_running_loop().time()
-            monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s + 100.0)
+            monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s + took_s)
 
     task = Slow(Schedule(300.0, "failed", is_fixed_rate=True))
-    (pause_s,) = pauses_of(task, Clock(monkeypatch, sleeps=1))
-    assert pause_s == pytest.approx(200.0, abs=1.0)
-
-
-def test_a_pass_longer_than_a_fixed_rate_is_followed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Slow(Passes):
-        async def run_once(self) -> None:
-            now_s = asyncio.get_running_loop().time()
-            monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s + 1_000.0)
-
-    task = Slow(Schedule(300.0, "failed", is_fixed_rate=True))
-    assert pauses_of(task, Clock(monkeypatch, sleeps=1)) == [0.0]
+    assert pauses_of(task, Clock(monkeypatch, sleeps=1)) == [pytest.approx(pause_s, abs=1.0 if pause_s else 0.0)]
 
 
 async def test_workers_run_passes_side_by_side() -> None:

@@ -396,7 +396,7 @@ def test_only_the_tables_own_properties_decide_which_rows_are_removed(name: str)
         own = {f"lakewright.{one}": text for one, text in each.items()}
         assert PolicyDefaults().resolve(TABLE, own, {}, LogStatus()).issues == ()
     with pytest.raises(InvalidInput, match="which rows are removed"):
-        PolicyDefaults(tenants={"sales": {f"lakewright.{one}": text for one, text in EXPIRY.items()}})
+        PolicyDefaults(tenants={"sales": {f"lakewright.{name}": {**REMOVAL, **EXPIRY}[name]}})
 
 
 def test_rows_are_removed_by_key_or_by_age() -> None:
@@ -454,8 +454,3 @@ def test_a_registration_cannot_change_from_which_partitions_an_owners_key_remove
         free = {name: value for name, value in own.items() if name != without}
         found = PolicyDefaults().resolve(registered, free, {}, LogStatus(format="delta"))
         assert found.policy.filter == "dt >= '2000-01-01'", "it removes no row, or fewer"
-
-
-def test_a_tenants_defaults_decide_nothing_about_rows() -> None:
-    with pytest.raises(InvalidInput, match="which rows are removed"):
-        PolicyDefaults(tenants={"sales": {"lakewright.sequence-by": "ts"}})
