@@ -19,7 +19,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import KeyScope, Policy
 from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
-from tests.support.aged_table import commit_file, versions
+from tests.support.aged_table import commit_file, undo_to, versions
 from tests.support.delta_lab import DeltaLab
 from tests.support.keyed_table import KeyedTable
 from tests.support.local_vacuum import Control
@@ -36,12 +36,6 @@ def append(table: Path, *rows: tuple[int, int]) -> None:
 
 def rows_in(table: Path) -> list[tuple[int, int]]:
     return sorted((row["id"], row["ts"]) for row in DeltaTable(table).to_pyarrow_table().to_pylist())
-
-
-def undo_to(table: Path, version: int) -> None:
-    for one in versions(table):
-        if one > version:
-            commit_file(table, one).unlink()
 
 
 def remove_older(lab: DeltaLab, table: Path, policy: Policy = KEYED, since: int = -1) -> dict[str, int]:

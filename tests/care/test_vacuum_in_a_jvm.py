@@ -14,7 +14,7 @@ from shared.jobs.payload import CHECKPOINT, VACUUM
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from tests.support.aged_table import DAY_MS, age, commit_file, data_files, now_ms, set_time, versions
+from tests.support.aged_table import DAY_MS, age, commit_file, data_files, now_ms, set_time, undo_to, versions
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control
 
@@ -30,12 +30,6 @@ def append(table: Path, *rows: int) -> None:
         write_deltalake(
             table, pa.table({"id": [row]}), mode="append", configuration={"delta.checkpointInterval": "1000"}
         )
-
-
-def undo_to(table: Path, version: int) -> None:
-    for one in versions(table):
-        if one > version:
-            commit_file(table, one).unlink()
 
 
 def run(lab: DeltaLab, kind: str, table: Path, options: dict[str, int] | None = None) -> Any:

@@ -13,9 +13,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from typer.testing import CliRunner
 
-from services.cli.__main__ import app
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
@@ -58,7 +56,7 @@ def test_readme_s_commands_run_as_they_are_written(
             ran.add(known or command.split(" ", maxsplit=1)[0])
             continue
         arguments = shlex.split(command.replace("/data/lake/events", str(table.path)))[1:]
-        result = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
+        result = decider.command(*arguments)
         decider.drain()
         assert result.exit_code == 0, (command, result.output, result.exception)
         ran.add(arguments[0])
@@ -113,6 +111,6 @@ def test_a_pages_commands_run_as_they_are_written(
             assert (ROOT / SHOWN_ELSEWHERE[command]).exists()
             continue
         written = re.sub(r"/data/lake/\S+", str(tmp_path / "lake"), command)
-        result = CliRunner().invoke(app, ["--url", decider.url, *shlex.split(written)], env={"COLUMNS": "200"})
+        result = decider.command(*shlex.split(written))
         decider.drain()
         assert result.exit_code == 0, (command, result.output, result.exception)

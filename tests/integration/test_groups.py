@@ -10,13 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from decider.store.queue.queue_admin import QueueAdmin
 from decider.store.queue.run_queries import JobStage
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from decider.store.registry.operator_settings import OperatorSettings
-from services.cli.__main__ import app
 from shared.queue import keys
 from shared.queue.model import RunResult
 from shared.queue.records import RunRecord
@@ -75,7 +73,7 @@ def waiting(decider: LiveDecider, group: str) -> set[str]:
 
 
 def cli(decider: LiveDecider, *words: str) -> str:
-    done = CliRunner().invoke(app, ["--url", decider.url, *words])
+    done = decider.command(*words)
     assert done.exit_code == 0, done.output
     return done.output
 

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
 from decider.background import queue_upkeep
 from decider.store.queue.backlog import read_backlog
-from services.cli.__main__ import app
 from shared.paths.locations import deltalake_location, table_id
 from shared.queue import admin_commands, commands, keys
 from shared.queue.admin_commands import SlotQuota
@@ -213,7 +211,7 @@ def test_settings_are_shown_and_changed_while_the_queue_runs(decider: LiveDecide
 
 def test_the_command_line_takes_times_as_people_write_them(decider: LiveDecider) -> None:
     def stated(*arguments: str) -> str:
-        result = CliRunner().invoke(app, ["--url", decider.url, "queue", *arguments], env={"COLUMNS": "200"})
+        result = decider.command("queue", *arguments)
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 

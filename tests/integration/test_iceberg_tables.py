@@ -127,7 +127,7 @@ async def no_jobs() -> bool:
 
 
 def cli(decider: LiveDecider, *arguments: str) -> str:
-    ran = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
+    ran = decider.command(*arguments)
     assert ran.exit_code == 0, ran.output
     return ran.output
 
@@ -511,7 +511,7 @@ def test_many_delete_files_are_counted_merged_when_due_and_never_on_delta_tables
     assert (reasons[0], {*reasons[1:]}) == ("many_delete_files", {"few_delete_files"})
     requested = decider.post("/v1/tables/merged/actions/merge-deletes", {}).json()
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("merge_deletes", "merged")]
-    called = CliRunner().invoke(app, ["--url", decider.url, "merge-deletes", "merged", "--dry-run"])
+    called = decider.command("merge-deletes", "merged", "--dry-run")
     assert "3 are to be merged" in called.stdout.replace("\n", " ")
     write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
     register(decider, str(tmp_path / "delta"), name="delta", properties={"lakewright.merge-deletes-at": "4"})
@@ -712,7 +712,7 @@ def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables
     assert "Manifests of its snapshot: 5 " in made["message"]
     requested = decider.post("/v1/tables/orders/actions/rewrite-manifests", {}).json()
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("rewrite_manifests", "merged")]
-    called = CliRunner().invoke(app, ["--url", decider.url, "rewrite-manifests", "orders", "--dry-run"])
+    called = decider.command("rewrite-manifests", "orders", "--dry-run")
     assert "1 would be enough" in called.stdout.replace("\n", " ")
     write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
     register(decider, str(tmp_path / "delta"), name="delta", properties={"lakewright.rewrite-manifests-at": "4"})
@@ -742,7 +742,7 @@ def test_statistics_of_columns_are_due_where_rows_changed_and_never_on_delta_tab
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("compute_statistics", "merged")]
     shown = decider.post("/v1/tables/orders/actions/compute-statistics", {"dry_run": True}).json()
     assert (shown["due"], shown["excess"] == shown["count"] > 0) == (True, True), "there are no statistics yet"
-    called = CliRunner().invoke(app, ["--url", decider.url, "compute-statistics", "orders"])
+    called = decider.command("compute-statistics", "orders")
     assert called.exit_code == 0
     write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
     register(decider, str(tmp_path / "delta"), name="delta")

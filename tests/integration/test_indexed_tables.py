@@ -57,10 +57,6 @@ def registered(decider: LiveDecider, path: Path) -> IndexedTable:
     return table
 
 
-def jobs(decider: LiveDecider) -> list[str]:
-    return sorted(job["kind"] for job in decider.get("/v1/jobs")["jobs"])
-
-
 def reasons(decider: LiveDecider) -> set[tuple[str, str]]:
     found = decider.get(f"{URL}/decisions", limit=100)["decisions"]
     return {(one["action"], one["reason"]) for one in found if one["reason"] != "refused"}
@@ -72,13 +68,13 @@ def test_a_job_is_decided_once_the_owner_switches_it_on_and_withdrawn_once_that_
 ) -> None:
     table = registered(decider, tmp_path / "t")
     decider.tick()
-    assert jobs(decider) == []
+    assert decider.job_kinds() == []
     assert decider.get(URL)["refusal"]["code"] == "qbeast"
     assert "lakewright.index=on" in decider.post(f"{URL}/actions/index", {}).json()["message"]
 
     table.set_properties(**{switch: "on" if switch.startswith("lakewright") else "true"})
     decider.tick()
-    assert jobs(decider) == ["index"]
+    assert decider.job_kinds() == ["index"]
     shown = decider.get(URL)
     assert shown["refusal"] is None
     assert any("its files are merged by its index alone" in note for note in shown["policy"]["notes"])
@@ -94,7 +90,7 @@ def test_a_job_is_decided_once_the_owner_switches_it_on_and_withdrawn_once_that_
 
     table.set_properties()
     decider.tick()
-    assert jobs(decider) == []
+    assert decider.job_kinds() == []
 
 
 @pytest.mark.parametrize(
@@ -118,11 +114,11 @@ def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
     table = registered(decider, tmp_path / "t")
     table.set_properties(**{"lakewright.index": "on", "lakewright.vacuum": "on"})
     decider.sweep()
-    found = CliRunner().invoke(app, ["--url", decider.url, "index", "t", "--revision-id", "1", "--bytes-per-iter", "0"])
+    found = decider.command("index", "t", "--revision-id", "1", "--bytes-per-iter", "0")
     assert "1 job." in found.stdout
     assert queued_options(decider) == {"revision": 1, "budget_bytes": 0}
     at = ["--table-location", str(table.path), "--revision-rewrite", "false"]
-    assert "joined the waiting job" in CliRunner().invoke(app, ["--url", decider.url, "index", *at]).stdout
+    assert "joined the waiting job" in decider.command("index", *at).stdout
     refused = {
         "true or false": [*at[:2], "--revision-rewrite", "all"],
         "name the table": ["t", *at],
@@ -130,7 +126,7 @@ def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
         "does not exist": ["--table-location", str(tmp_path / "none")],
     }
     for text, arguments in refused.items():
-        answer = CliRunner().invoke(app, ["--url", decider.url, "index", *arguments])
+        answer = decider.command("index", *arguments)
         assert answer.exit_code
         assert text in answer.output + str(answer.exception), (text, answer.output)
     for kind in ("vacuum", "checkpoint"):
@@ -143,7 +139,7 @@ def test_properties_that_contradict_the_index_are_a_reason_and_no_job(decider: L
     table = registered(decider, tmp_path / "t")
     table.set_properties(**{SWITCH: "true", "use.optimization.autoOptimize.revisionId": "9"})
     decider.tick()
-    assert (jobs(decider), reasons(decider)) == ([], {("compact", "indexed_table"), ("index", "index_refused")})
+    assert (decider.job_kinds(), reasons(decider)) == ([], {("compact", "indexed_table"), ("index", "index_refused")})
     texts = [one["message"] for one in decider.get(f"{URL}/decisions", limit=100)["decisions"]]
     assert any("the table has no revision 9" in text for text in texts)
     # Revision 0 is that of files that are not indexed, which are not to be indexed.
@@ -153,7 +149,7 @@ def test_properties_that_contradict_the_index_are_a_reason_and_no_job(decider: L
     }
     table.set_properties(**{SWITCH: "true"}, **of_none)
     decider.tick()
-    assert jobs(decider) == ["index"], "what contradicts another property is ignored"
+    assert decider.job_kinds() == ["index"], "what contradicts another property is ignored"
 
 
 def test_one_run_is_requested_by_either_name_and_ignored_where_it_runs_or_is_automatic(
@@ -163,11 +159,11 @@ def test_one_run_is_requested_by_either_name_and_ignored_where_it_runs_or_is_aut
     decider.tick()
     table.set_properties(**{"use.optimization.type": "LeveledCompaction"})
     decider.tick()
-    assert (jobs(decider), decider.get(URL)["manual_run"]["outcome"]) == (["index"], "started")
+    assert (decider.job_kinds(), decider.get(URL)["manual_run"]["outcome"]) == (["index"], "started")
     assert ("index", "requested") in reasons(decider)
     table.set_properties(**{"use.optimization.type": "CubeDefragmentation", "use.optimization.bytes-per-iter": "0"})
     decider.tick()
-    assert (jobs(decider), decider.get(URL)["manual_run"]["outcome"]) == (["index"], "already_running")
+    assert (decider.job_kinds(), decider.get(URL)["manual_run"]["outcome"]) == (["index"], "already_running")
     table.set_properties(**{"use.optimization.type": "other", SWITCH: "true"})
     decider.tick()
     assert decider.get(URL)["manual_run"]["outcome"] == "auto_optimize_enabled"
@@ -192,9 +188,9 @@ def test_the_value_of_the_property_names_the_strategy_of_the_run(
     decider.tick()
     outcome = decider.get(URL)["manual_run"]["outcome"]
     if options is None:
-        assert (jobs(decider), outcome) == ([], "unknown_type")
+        assert (decider.job_kinds(), outcome) == ([], "unknown_type")
         return
-    assert (jobs(decider), outcome) == (["index"], "started")
+    assert (decider.job_kinds(), outcome) == (["index"], "started")
     assert queued_options(decider) == options
 
 
@@ -241,12 +237,12 @@ def test_rows_that_another_optimizer_doubles_stop_further_jobs_until_they_are_ta
     assert found[0]["reason"] == "index_rows_doubled"
     assert f"version {doubled} rewrote {old}, which version 6 had removed" in found[0]["message"]
     assert f"RESTORE the table to version {doubled - 1}" in found[0]["message"]
-    assert jobs(decider) == []
+    assert decider.job_kinds() == []
 
     gone = {"path": "again.parquet", "deletionTimestamp": 2, "dataChange": True, "size": 1328}
     table.commit({"commitInfo": {"operation": "RESTORE", "timestamp": 2}}, {"remove": gone})
     decider.tick()
-    assert jobs(decider) == ["index"]
+    assert decider.job_kinds() == ["index"]
 
 
 def test_an_index_whose_table_is_clustered_is_refused_whatever_is_switched_on(
@@ -257,7 +253,7 @@ def test_an_index_whose_table_is_clustered_is_refused_whatever_is_switched_on(
     table.commit({"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}})
     table.set_properties(**{"lakewright.index": "on"})
     decider.tick()
-    assert jobs(decider) == []
+    assert decider.job_kinds() == []
     refusal = decider.get(URL)["refusal"]
     assert (refusal["code"], "clustering" in refusal["reason"]) == ("unsafe_feature", True)
     assert "clustering" in decider.post(f"{URL}/actions/index", {}).json()["message"]
@@ -274,6 +270,6 @@ def test_what_if_says_where_the_iterations_of_an_index_are_estimated(decider: Li
     found = decider.get(f"{URL}/index", what_if=True)["forecasts"]
     assert {one["selection"] for one in found} == {"leveled", "sampling", "everything"}
     for name in ("t", str(table.path)):
-        shown = CliRunner().invoke(app, ["--url", decider.url, "tables", "index", name, "--what-if"]).stdout
+        shown = decider.command("tables", "index", name, "--what-if").stdout
         for selection in ("leveled", "sampling", "everything"):
             assert selection in shown

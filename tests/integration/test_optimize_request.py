@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from actor.queue_executor import SyncQueueExecutor
 from decider.store import urgent_jobs
-from services.cli.__main__ import app
 from shared.jobs.payload import JobPayload, RewriteKind
 from shared.policy.policy import KIB, MaxMode
 from shared.queue import commands, queries
@@ -235,10 +233,6 @@ def test_the_stream_is_limited_to_the_jobs_of_a_request(decider: LiveDecider, na
     assert [one["job"] for one in seen if "job" in one] == [jobs[1]]
 
 
-def cli(decider: LiveDecider, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
-
-
 @pytest.mark.parametrize(
     ("how", "code", "stated"),
     [(RunResult.DONE, 0, "1 job done; 11 files fewer."), (RunResult.CANCELLED, 1, "0 jobs done")],
@@ -251,7 +245,7 @@ def test_the_command_waits_for_its_jobs(
 
     timer = threading.Timer(0.0, act)
     timer.start()
-    ran = cli(decider, "optimize", name, "--mode", "full", "--force", "--partition", f"dt={DAYS[0]}", "--wait")
+    ran = decider.command("optimize", name, "--mode", "full", "--force", "--partition", f"dt={DAYS[0]}", "--wait")
     timer.join()
     assert ran.exit_code == code, ran.output
     assert stated in ran.stdout
@@ -271,7 +265,7 @@ def test_a_job_that_is_cancelled_before_it_runs_ends_the_wait(decider: LiveDecid
 
     timer = threading.Timer(0.0, cancel)
     timer.start()
-    ran = cli(decider, "optimize", name, "--force", "--partition", f"dt={DAYS[0]}", "--wait", "--json")
+    ran = decider.command("optimize", name, "--force", "--partition", f"dt={DAYS[0]}", "--wait", "--json")
     timer.join()
     assert ran.exit_code == 1
     (ended,) = json.loads(ran.stdout)["ended"]
@@ -297,8 +291,7 @@ def test_a_dry_run_and_the_status_say_what_a_filter_that_moves_is_now(decider: L
 
 def test_values_and_modes_are_options_of_the_command(decider: LiveDecider, name: str) -> None:
     plan = json.loads(
-        cli(
-            decider,
+        decider.command(
             *("--json", "optimize", name, "--dry-run", "--force", "--mode", "minor"),
             *("--target-file-size", "8MiB", "--set", "min-input-files=2"),
         ).stdout
@@ -306,7 +299,7 @@ def test_values_and_modes_are_options_of_the_command(decider: LiveDecider, name:
     body = {"mode": "minor", "values": {"target-file-size": "8MiB", "min-input-files": "2"}}
     assert plan == request(decider, name, **body, force=True, dry_run=True)
     assert plan["plans"]
-    assert cli(decider, "optimize", name, "--mode", "all").exit_code == 1
-    assert cli(decider, "optimize", name, "--dry-run", "--wait").exit_code == 2
-    assert cli(decider, "optimize", name, "--yes").exit_code == 2
-    assert cli(decider, "optimize", "no/such", "--wait").exit_code == 2
+    assert decider.command("optimize", name, "--mode", "all").exit_code == 1
+    assert decider.command("optimize", name, "--dry-run", "--wait").exit_code == 2
+    assert decider.command("optimize", name, "--yes").exit_code == 2
+    assert decider.command("optimize", "no/such", "--wait").exit_code == 2

@@ -8,11 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor
-from services.cli.__main__ import app
 from shared.queue import commands
 from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -134,7 +132,7 @@ def test_a_table_whose_quota_is_less_than_a_slot_and_a_lowered_one_are_shown_as_
     decider.client.put("/v1/queue/weights", json=lowered).raise_for_status()
     after = decider.get("/v1/queue")["quota_occupation"]["tables"]
     assert after[large] == pytest.approx(3, rel=0.2)
-    ran = CliRunner().invoke(app, ["--url", decider.url, "queue", "show"], env={"COLUMNS": "200"})
+    ran = decider.command("queue", "show")
     assert ran.exit_code == 0, ran.output
     rows = [line.split() for line in ran.output.splitlines() if line.startswith("table ") and "oversold" in line]
     assert [(row[1], row[3]) for row in rows] == [("t0", "5%"), ("t1", "30%")]
@@ -146,7 +144,7 @@ def test_a_table_that_is_only_paused_has_no_share_that_is_listed(decider: LiveDe
     for name in ("t0", "t1"):
         decider.post(f"/v1/tables/{name}/pause", {})
     assert decider.get("/v1/queue")["settings"][f"limit:table|{paused}"] == "!"
-    shown = CliRunner().invoke(app, ["--url", decider.url, "queue", "show"], env={"COLUMNS": "200"}).output
+    shown = decider.command("queue", "show").output
     assert "t0" not in shown
     assert paused not in shown
     assert limited not in shown

@@ -74,7 +74,7 @@ WIDE = 3_000
 
 def printed(decider: LiveDecider, *arguments: str) -> str:
     with patch.object(CliContext, "output", lambda setting: Output(WIDE, setting.as_json)):
-        result = CliRunner().invoke(app, ["--url", decider.url, *arguments])
+        result = decider.command(*arguments)
     assert result.exit_code == 0, (result.output, result.exception)
     return result.stdout
 

@@ -57,7 +57,7 @@ def jobs(decider: LiveDecider) -> list[dict[str, Any]]:
 
 
 def lakewright(decider: LiveDecider, *arguments: str) -> str:
-    result = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
+    result = decider.command(*arguments)
     assert result.exit_code == 0, (result.output, result.exception)
     return result.stdout
 

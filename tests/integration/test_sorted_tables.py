@@ -78,7 +78,7 @@ def test_the_files_to_sort_are_shown_and_queued_by_command(decider: LiveDecider,
     decider.sweep()
 
     def call(*arguments: str) -> str:
-        result = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
+        result = decider.command(*arguments)
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 
@@ -105,10 +105,6 @@ ON = {"lakewright.cluster": "on", "lakewright.target-file-size": "1 MiB", "lakew
 URL = "/v1/tables/t"
 
 
-def jobs(decider: LiveDecider) -> list[str]:
-    return sorted(job["kind"] for job in decider.get("/v1/jobs")["jobs"])
-
-
 def registered(decider: LiveDecider, path: Path, **more: Any) -> HandTable:
     table = HandTable(path, protocol=CLUSTERED, configuration=ON, **more)
     decider.register(table.path, "t")
@@ -133,13 +129,13 @@ def test_a_run_is_decided_when_it_is_due_and_recorded_and_no_other_rewrite_is(
     table = registered(decider, tmp_path / "t")
     table.append(7)
     decider.tick()
-    assert jobs(decider) == []
+    assert decider.job_kinds() == []
     shown = decider.get(URL)
     assert shown["refusal"] is None
     assert any("Delta's own OPTIMIZE clusters it" in note for note in shown["policy"]["notes"])
     table.append(3)
     decider.tick()
-    assert jobs(decider) == ["cluster"]
+    assert decider.job_kinds() == ["cluster"]
     decisions = decider.get(f"{URL}/decisions", limit=50)["decisions"]
     assert {(one["action"], one["reason"]) for one in decisions} == {
         ("compact", "clustered_table"),
@@ -170,7 +166,7 @@ def test_what_was_clustered_counts_for_the_next_run_and_after_a_rebuild(decider:
     # Eight files are not a quarter of forty.
     table.append(8)
     decider.tick()
-    assert jobs(decider) == []
+    assert decider.job_kinds() == []
     counted = decider.post(f"{URL}/actions/cluster", {"dry_run": True}).json()
     assert (counted["due"], counted["reason"], counted["unclustered_files"]) == (False, "below_cluster_threshold", 8)
     assert counted["rewritten_bytes"] == counted["unclustered_bytes"] + counted["clustered_bytes"]
@@ -180,7 +176,7 @@ def test_what_was_clustered_counts_for_the_next_run_and_after_a_rebuild(decider:
     assert decider.run(decider.services.tables.states.state(decider.get(URL)["id"])).clustered == before
     table.commit([{"metaData": table.metadata(configuration={**ON, "lakewright.cluster-threshold": "0.1"})}])
     decider.tick()
-    assert jobs(decider) == ["cluster"]
+    assert decider.job_kinds() == ["cluster"]
     cluster(table)
     decider.tick()
     assert decider.post(f"{URL}/actions/cluster", {"dry_run": True}).json()["unclustered_files"] == 0
@@ -199,7 +195,7 @@ def test_a_person_runs_it_at_once_vacuums_it_and_reads_why_another_table_cannot_
     for kind in ("vacuum", "checkpoint"):
         assert decider.post(f"{URL}/actions/{kind}", {}).json()["message"] == "1 job."
     assert decider.post(f"{URL}/actions/vacuum", {"dry_run": True}).json()["message"].startswith("0 files")
-    assert jobs(decider) == ["checkpoint", "cluster", "vacuum"]
+    assert decider.job_kinds() == ["checkpoint", "cluster", "vacuum"]
 
     plain = HandTable(tmp_path / "plain", configuration=ON)
     plain.append(12)
@@ -222,14 +218,14 @@ def test_a_table_that_becomes_clustered_loses_its_rewrites_and_gets_its_own(
     table = HandTable(tmp_path / "t", configuration=ON)
     table.append(12)
     decider.register(table.path, "t")
-    assert jobs(decider) == ["compact"]
+    assert decider.job_kinds() == ["compact"]
     table.commit([{"protocol": CLUSTERED}])
     decider.tick()
-    assert jobs(decider) == ["cluster"]
+    assert decider.job_kinds() == ["cluster"]
     table.commit([{"metaData": table.metadata(configuration={})}])
     decider.tick()
-    assert jobs(decider) == []
+    assert decider.job_kinds() == []
     assert decider.get(URL)["refusal"]["code"] == "unsafe_feature"
     table.commit([{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata"]}}])
     decider.tick()
-    assert jobs(decider) == ["compact"]
+    assert decider.job_kinds() == ["compact"]

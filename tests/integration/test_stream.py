@@ -11,12 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from decider.api.http_settings import StreamSlots
 from decider.gateway.credentials import Credentials, parse_tokens
 from decider.store.queue.stream_reader import COUNT, LEDGER, NOTES, RUNS, StreamReader, position_after
-from services.cli.__main__ import app
 from services.cli.client import ApiClient, ServerSentEvent
 from shared.errors import InvalidInput
 from shared.queue import keys
@@ -241,7 +239,7 @@ def test_the_command_line_watches(decider: LiveDecider, tmp_path: Path) -> None:
 
     def watch(*arguments: str) -> str:
         wanted = ["watch", "--count", "2", "--about", "decisions", "--since", f"{start}/runs"]
-        result = CliRunner().invoke(app, ["--url", decider.url, *arguments, *wanted], env={"COLUMNS": "200"})
+        result = decider.command(*arguments, *wanted)
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 

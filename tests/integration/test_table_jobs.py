@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from typer.testing import CliRunner
 
 from decider.gateway.credentials import Credentials, parse_tokens
-from services.cli.__main__ import app
 from shared.jobs.options import DeduplicateOptions, ExpiryOptions, VacuumOptions
 from shared.jobs.payload import JobPayload
 from shared.paths.locations import table_id
@@ -57,10 +55,6 @@ def table(decider: LiveDecider, written: Path, tmp_path: Path) -> Path:
     path = Path(shutil.copytree(written, tmp_path / "orders"))
     decider.register(path, NAME)
     return path
-
-
-def call(decider: LiveDecider, *arguments: str) -> Any:
-    return CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
 
 
 def jobs(decider: LiveDecider, kind: str) -> list[dict[str, Any]]:
@@ -118,9 +112,9 @@ def test_the_retention_of_the_format_counts_where_a_property_is_shorter(decider:
 
 def test_a_vacuum_and_a_checkpoint_are_queued_recorded_and_shown(decider: LiveDecider, table: Path) -> None:
     assert table.exists()
-    assert "1 job." in call(decider, "vacuum", NAME, "--orphans").stdout
-    assert "already queued" in call(decider, "vacuum", NAME, "--retain-hours", "1000").stdout
-    assert "1 job." in call(decider, "checkpoint", NAME).stdout
+    assert "1 job." in decider.command("vacuum", NAME, "--orphans").stdout
+    assert "already queued" in decider.command("vacuum", NAME, "--retain-hours", "1000").stdout
+    assert "1 job." in decider.command("checkpoint", NAME).stdout
     (vacuum,), (checkpoint,) = jobs(decider, "vacuum"), jobs(decider, "checkpoint")
     assert (vacuum["partition_key"], checkpoint["partition_key"]) == ("{}", "{}")
     # Two requests at one version are one job, with the options of either.
@@ -137,7 +131,7 @@ def test_older_rows_are_removed_on_request_only_where_the_table_has_a_key(decide
     assert (refused.status_code, refused.json()["field"]) == (422, "primary-key")
     keyed = {"lakewright.primary-key": "id", "lakewright.sequence-by": "day"}
     DeltaTable(table).alter.set_table_properties(keyed, raise_if_not_exists=False)
-    shown = call(decider, "deduplicate", NAME, "--dry-run")
+    shown = decider.command("deduplicate", NAME, "--dry-run")
     assert shown.exit_code == 0, shown.output
     (job,) = jobs(decider, "deduplicate")
     view = decider.run(decider.services.queue.executor.run(queries.job("default", job["id"])))
@@ -161,7 +155,7 @@ def test_rows_are_deleted_by_age_on_request_only_where_the_tables_own_properties
     assert jobs(decider, "expire") == []
     DeltaTable(table).alter.set_table_properties(aged, raise_if_not_exists=False)
     before_ms = time.time_ns() // 1_000_000
-    shown = call(decider, "expire", NAME, "--dry-run")
+    shown = decider.command("expire", NAME, "--dry-run")
     assert shown.exit_code == 0, shown.output
     (job,) = jobs(decider, "expire")
     view = decider.run(decider.services.queue.executor.run(queries.job("default", job["id"])))
@@ -189,10 +183,10 @@ def test_no_operator_can_name_a_key(decider: LiveDecider, table: Path) -> None:
 def test_reclaim_asks_for_the_tables_name_and_is_forced_to_the_hours_that_are_given(
     decider: LiveDecider, table: Path
 ) -> None:
-    refused = call(decider, "reclaim", NAME)
+    refused = decider.command("reclaim", NAME)
     assert refused.exit_code == 1
     assert jobs(decider, "vacuum") == []
-    assert "2 jobs." in call(decider, "reclaim", NAME, "--confirm", NAME, "--retain-hours", "24").stdout
+    assert "2 jobs." in decider.command("reclaim", NAME, "--confirm", NAME, "--retain-hours", "24").stdout
     (job,) = jobs(decider, "vacuum")
     assert options_of(decider, job["id"]) == VacuumOptions(with_orphans=True, force=True, retain_s=86_400)
     newest = DeltaTable(table).version()
@@ -211,10 +205,10 @@ def test_reclaim_without_hours_keeps_the_whole_retention(decider: LiveDecider, t
 
 
 def test_a_dry_run_is_shown_by_the_command_line(decider: LiveDecider, table: Path) -> None:
-    shown = call(decider, "vacuum", NAME, "--dry-run", "--orphans").stdout
+    shown = decider.command("vacuum", NAME, "--dry-run", "--orphans").stdout
     assert "would be deleted; 1 of them in no commit." in shown
     assert "orphan.parquet" in shown
-    as_json = json.loads(call(decider, "--json", "vacuum", NAME, "--dry-run").stdout)
+    as_json = json.loads(decider.command("--json", "vacuum", NAME, "--dry-run").stdout)
     assert (as_json["orphan_files"], "orphan.parquet" in str(as_json)) == (0, False)
     assert (table / "orphan.parquet").exists()
 

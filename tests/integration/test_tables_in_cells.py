@@ -25,10 +25,6 @@ POLICY = Policy(cluster=ClusterMode.CELLS, target_bytes=MIB)
 URL = "/v1/tables/t"
 
 
-def jobs(decider: LiveDecider) -> list[str]:
-    return sorted(job["kind"] for job in decider.get("/v1/jobs")["jobs"])
-
-
 def rewrite_all(table: HandTable, left_bytes: int) -> None:
     """Commit what a run does: all files become one, and its mark reports what is left."""
     gone = [add for version in range(1, table.version + 1) for add in added(table.path, version)]
@@ -53,11 +49,11 @@ def test_a_table_in_cells_gets_a_run_for_what_is_new_and_for_what_the_last_one_l
     for _ in range(10):
         table.append(size=100_000)
     decider.tick()
-    assert jobs(decider) == []
+    assert decider.job_kinds() == []
     assert any("rewrites keep it in cells" in note for note in decider.get(URL)["policy"]["notes"])
     table.append(size=100_000)
     decider.tick()
-    assert jobs(decider) == ["cluster"]
+    assert decider.job_kinds() == ["cluster"]
     made = decider.get(f"{URL}/decisions", limit=50)["decisions"]
     assert {(one["action"], one["reason"]) for one in made} == {
         ("compact", "clustered_table"),

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
-from typer.testing import CliRunner
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from decider.background.auto_analyze import AGAIN_MS, LIST_EVERY_MS, AdviceSources, AnalysisOutcome, AutoAnalyze
 from decider.store.tables.read_counts import SINCE
-from services.cli.__main__ import app
 from shared.jobs.payload import SET_PROPERTIES, JobPayload
 from shared.policy.policy import KIB
 from shared.queue import commands, keys
@@ -142,6 +140,6 @@ class AdviceWorld:
         return self.decider.get(f"/v1/tables/{name}/advice")["advice"]
 
     def cli(self, *arguments: str) -> str:
-        ran = CliRunner().invoke(app, ["--url", self.decider.url, *arguments], env={"COLUMNS": "200"})
+        ran = self.decider.command(*arguments)
         assert ran.exit_code == 0, ran.output
         return ran.output

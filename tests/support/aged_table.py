@@ -49,6 +49,13 @@ def versions(table: Path) -> list[int]:
     return sorted(int(one.stem) for one in (table / "_delta_log").glob("[0-9]*.json"))
 
 
+def undo_to(table: Path, version: int) -> None:
+    """Remove the commits after a version, as a restored folder has none."""
+    for one in versions(table):
+        if one > version:
+            commit_file(table, one).unlink()
+
+
 def data_files(table: Path) -> set[str]:
     """Names of all files of the table, without those of its log and Hadoop's checksums."""
     return {

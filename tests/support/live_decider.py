@@ -21,6 +21,7 @@ import structlog
 import uvicorn
 from deltalake import DeltaTable, write_deltalake
 from fastapi import FastAPI
+from typer.testing import CliRunner, Result
 
 from decider.api.app import create_app
 from decider.api.http_settings import StreamSlots
@@ -28,6 +29,7 @@ from decider.api.services import Services
 from decider.background.discovery import DiscoveryLimits
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.gateway.concurrency import CallLimits
+from services.cli.__main__ import app
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
 from services.decider.settings import Address, DeciderSettings, LocationSettings, TrackingSettings, parse_policy
@@ -149,6 +151,14 @@ class LiveDecider:
     def post(self, path: str, body: object) -> httpx.Response:
         """Post JSON."""
         return self.client.post(path, json=body)
+
+    def job_kinds(self) -> list[str]:
+        """Return the kind of each job, in order."""
+        return sorted(job["kind"] for job in self.get("/v1/jobs")["jobs"])
+
+    def command(self, *arguments: str) -> Result:
+        """Run the command line against it, in this process."""
+        return CliRunner().invoke(app, ["--url", self.url, *arguments], env={"COLUMNS": "200"})
 
     def register(self, location: Path, name: str | None = None) -> str:
         """Register a table, wait until it was read, and return its name."""
