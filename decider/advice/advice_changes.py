@@ -78,7 +78,7 @@ class AdviceChanges:
         """Lay the change over the table's overrides, and note that it was applied.
 
         Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed, or is an
-        order or bounds: only the table's own properties sort files again, or tell writers which columns have bounds.
+        order or bounds: they have an effect only in the table's own properties.
         """
         advice = await self._find(table, advice_id, _APPLICABLE)
         if advice.proof.order is not None or advice.proof.bounds is not None:

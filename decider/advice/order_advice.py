@@ -63,7 +63,7 @@ class FilteredReads:
 class OrderReading:
     """Reads with filters, and the live files by each of the columns that these name.
 
-    `keyed`: those of which nearly all files have bounds; unbounded: the others.
+    `keyed`: columns of which nearly all files have bounds; unbounded: the others.
     """
 
     reads: FilteredReads

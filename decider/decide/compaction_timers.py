@@ -1,9 +1,9 @@
 """Timers of compaction: when a partition is evaluated again although no commit touched it.
 
 A timer is set only where it would find work, so that an idle table has none. A commit that changes data sets the time
-of the idle compaction again: a partition is compacted once it has been idle for so long, once in each idle period. No
-commit puts off that of `compact-interval`, which counts from the first one after a merge. If
-the table's filter excludes it then, and lets it in later, it is compacted when it enters.
+of the idle compaction again: a partition is compacted once it has been idle for so long, once in each idle period. If
+the table's filter excludes it then, and lets it in later, it is compacted when it enters. No commit puts off the timer
+of `compact-interval`, which counts from the first one after a merge.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -95,7 +95,7 @@ class SortAdvice:
 
 @dataclass(frozen=True, slots=True)
 class LiveReads:
-    """What a filter reads of the live files on average."""
+    """Mean bytes and number of the live files that filters read."""
 
     bytes: float
     files: float

@@ -16,7 +16,7 @@ WITH_BOUNDS = "truncate(16)"
 def bounds_change(configuration: Mapping[str, str], columns: Mapping[str, object], column: str) -> Mapping[str, str]:
     """Return the property and its value; none if the properties do not leave the column out.
 
-    `columns`: those of the schema, in its order. `column`: one of their names.
+    `columns`: the schema's, in its order. `column`: one of their names.
     """
     mode = configuration.get(COLUMN + column, configuration.get(DEFAULT))
     is_left_out = _is_beyond(configuration, columns, column) if mode is None else mode.lower() in ("none", "counts")
