@@ -39,7 +39,7 @@ MAX_PARTITION_COLUMNS = 3
 def analyze_bounds(
     table: TableId, trace: TableTrace, policy: Policy, read: OrderReading, prices: CostModel, now_ms: int
 ) -> Advice | None:
-    """Return the advice to note bounds of the column whose reads cost most, None where none costs enough."""
+    """Return the advice to note bounds of the column that most reads compare, None where these cost too little."""
     _, hours = until_now(trace.history, prices, now_ms)
     is_known = len(trace.history.commits) >= MIN_COMMITS and hours >= MIN_HOURS
     left_out = [keyed for keyed in read.unbounded if keyed.bounds_change and keyed.files]
