@@ -143,7 +143,8 @@ class TableMetadata:
     """The part of a table's metadata that decisions depend on; `format` names the format that decoded it.
 
     `sort_key`: the first column of the sort order that the table's own properties name, where files have bounds of it.
-    `schema_digest`: changes with the schema; empty where it is not known.
+    `schema_digest`: changes with the schema; empty where it is not known. `bounds_change`: properties with which files
+    get bounds of a column whose ranges were asked for, where the table's own leave it out.
     """
 
     table_uuid: str
@@ -152,6 +153,7 @@ class TableMetadata:
     format: str = ""
     sort_key: PartitionColumn | None = None
     schema_digest: str = ""
+    bounds_change: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def schema_digest(schema: str) -> str:

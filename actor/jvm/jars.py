@@ -71,7 +71,7 @@ DELTA = JarSet(
 
 ICEBERG = JarSet(
     purpose="Iceberg",
-    packages=("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",),
+    packages=("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",),
     excludes=(),  # One jar with relocated copies of all it needs.
     listing="iceberg.sha256",
     size_mb=50,

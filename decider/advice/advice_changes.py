@@ -50,13 +50,14 @@ class AdviceChanges:
         """Queue the job that sets the table's own properties; `dry_run`: only check that it could be queued.
 
         Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed, where the
-        table is refused or its format has no such job, where overrides would hide the change, and for `CLUSTER BY`.
+        table is refused or its format has no such job, where overrides would hide the change, and where it is its
+        owner's.
         """
         advice = await self._find(table, advice_id, _APPLICABLE)
         if needs_owner(advice):
             raise Unsupported(
-                f"only the owner of {table.name} can run CLUSTER BY, which upgrades the table's protocol: run the "
-                "statement of the advice, and the next analysis notes it",
+                f"only the owner of {table.name} can make this change: run the statement of the advice, and the next "
+                "analysis notes it",
                 field="id",
                 allowed="`lakewright advice show`",
             )
@@ -77,13 +78,12 @@ class AdviceChanges:
         """Lay the change over the table's overrides, and note that it was applied.
 
         Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed, or is an
-        order: overrides sort no files again.
+        order or bounds: they have an effect only in the table's own properties.
         """
         advice = await self._find(table, advice_id, _APPLICABLE)
-        if advice.proof.order is not None:
+        if advice.proof.order is not None or advice.proof.bounds is not None:
             raise Unsupported(
-                "files are sorted again only by an order in the table's own properties: apply the advice without "
-                "override",
+                "this change has an effect only in the table's own properties: apply the advice without override",
                 field="override",
                 allowed="false",
             )

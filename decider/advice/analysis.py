@@ -73,7 +73,9 @@ def is_in_force(change: Mapping[str, str], policy: Policy) -> bool:
 
 
 def former_values(advice: Advice) -> dict[str, str]:
-    """Return what the properties of a change were before, as text; empty for a fan-in that no one had set."""
+    """Return what the properties of a change were before, as text; empty for a fan-in or others that no one had set."""
+    if advice.proof.bounds is not None:
+        return dict(advice.proof.bounds.former)
     former = Policy.decode(advice.former)
     layer = read_settings(advice.change)
     found = {name: _text(getattr(former, field)) for field, name in layer.property_names.items()}

@@ -61,15 +61,22 @@ class FilteredReads:
 
 @dataclass(frozen=True, slots=True)
 class OrderReading:
-    """Reads with filters, and the live files by each of the columns that these name, as far as files have bounds."""
+    """Reads with filters, and the live files by each of the columns that these name.
+
+    `keyed`: columns of which nearly all files have bounds; unbounded: the others.
+    """
 
     reads: FilteredReads
     keyed: tuple[KeyedFiles, ...]
+    unbounded: tuple[KeyedFiles, ...] = ()
 
     @staticmethod
     def of(reads: FilteredReads, keyed: Sequence[KeyedFiles]) -> "OrderReading":
-        """Return the reading of the columns of which nearly all files have bounds."""
-        return OrderReading(reads, tuple(filter(_is_bounded, keyed)))
+        """Return the reading of these columns."""
+        by_bounds: dict[bool, list[KeyedFiles]] = {True: [], False: []}
+        for one in keyed:
+            by_bounds[bounded_share(one) >= BOUNDED_SHARE].append(one)
+        return OrderReading(reads, tuple(by_bounds[True]), tuple(by_bounds[False]))
 
 
 def analyze_order(  # noqa: PLR0913, PLR0917 - each is a part of the evidence
@@ -169,9 +176,10 @@ def halves(keyed: Sequence[KeyedFiles]) -> tuple[tuple[KeyedFiles, ...], tuple[K
     return older, newer
 
 
-def _is_bounded(keyed: KeyedFiles) -> bool:
+def bounded_share(keyed: KeyedFiles) -> float:
+    """Return the share of the live bytes that have bounds of the column."""
     known = sum(file.size_bytes for file in keyed.files if file.key_range is not None)
-    return known >= BOUNDED_SHARE * sum(file.size_bytes for file in keyed.files)
+    return known / max(1, sum(file.size_bytes for file in keyed.files))
 
 
 def _evidence(

@@ -57,8 +57,11 @@ KINDS = {kind.in_cells: kind for kind in (SORTED, IN_CELLS)}
 
 
 def needs_owner(advice: Advice) -> bool:
-    """Return whether no job can apply an advice: `CLUSTER BY` upgrades the protocol, which locks old writers out."""
-    return CLUSTER in advice.change and CLUSTER_BY not in advice.change
+    """Return whether no job can apply an advice: jobs set properties of Lakewright alone, and no `CLUSTER BY`.
+
+    That upgrades the protocol, which locks old writers out.
+    """
+    return advice.proof.bounds is not None or (CLUSTER in advice.change and CLUSTER_BY not in advice.change)
 
 
 def is_clustered(trace: TableTrace) -> bool:

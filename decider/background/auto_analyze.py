@@ -1,7 +1,7 @@
 """AutoAnalyze: replays each table's history under other settings, and advises those that would have served better.
 
-Where reads with filters were reported, orders are compared, too; where files are kept that no version needs, a vacuum.
-The change that saves most is advised.
+Where reads with filters were reported, orders are compared, too, and bounds that files lack; where files are kept that
+no version needs, a vacuum. The change that saves most is advised.
 
 It has a share of one core, and a tenth of that while jobs or refreshes wait, or others use the machine. Deciders take
 turns by a lease. A table is due once a day, if enough was committed since its last analysis. Applied advice is judged
@@ -20,6 +20,7 @@ from typing import TypeVar
 import structlog
 
 from decider.advice.analysis import MIN_COMMITS, analyze, is_in_force, judge
+from decider.advice.bounds_advice import analyze_bounds, judge_bounds
 from decider.advice.cpu_budget import CpuBudget, run_paced
 from decider.advice.order_advice import FilteredReads, OrderReading, analyze_order, judge_order
 from decider.advice.order_kinds import KINDS, is_clustered, needs_owner
@@ -107,9 +108,6 @@ class AnalysisResult:
     table: str = ""
     cpu_s: float = 0.0
 
-
-NOT_READ = OrderReading(FilteredReads(0.0, ()), ())
-"""Reading of a table that could have no order."""
 
 IDLE = AnalysisResult(AnalysisOutcome.IDLE)
 
@@ -280,10 +278,13 @@ class AutoAnalyze:
     async def _judged(
         self, table: TableRef, advice: Advice, trace: TableTrace, now_ms: int
     ) -> tuple[Advice, AnalysisOutcome]:
-        order, held = advice.proof.order, advice.proof.held
+        order, held, bounds = advice.proof.order, advice.proof.held, advice.proof.bounds
         if held is not None:
             preview = await self._preview_vacuum(table, trace, Policy.decode(advice.former), now_ms)
             found = None if preview is None else judge_vacuum(advice, held, trace, preview, PRICES, now_ms)
+        elif bounds is not None:
+            read = await self._read_order(table, trace)
+            found = await self._paced(lambda _: judge_bounds(advice, bounds, trace, read, PRICES, now_ms))
         elif order is None:
             found = await self._paced(lambda tick: judge(advice, trace, PRICES, now_ms, tick))
         else:
@@ -299,10 +300,12 @@ class AutoAnalyze:
     ) -> tuple[Advice | None, AnalysisOutcome]:
         found = [await self._paced(lambda tick: analyze(table.id, trace, in_force, PRICES, now_ms, tick))]
         kinds = [kind for kind in KINDS.values() if kind.may_be_set(trace, in_force.policy)]
-        read = await self._read_order(table, trace) if kinds else NOT_READ
+        read = await self._read_order(table, trace)
         for kind in kinds:
             analyzed = partial(analyze_order, table.id, trace, in_force, read, PRICES, now_ms, kind=kind)
             found.append(await self._paced(analyzed))
+        bounds = partial(analyze_bounds, table.id, trace, in_force.policy, read, PRICES, now_ms)
+        found.append(await self._paced(lambda _: bounds()))
         if may_be_vacuumed(trace, in_force.policy, PRICES, now_ms):
             preview = await self._preview_vacuum(table, trace, in_force.policy, now_ms)
             if preview is not None:
@@ -329,5 +332,7 @@ class AutoAnalyze:
 def _is_done(advice: Advice, trace: TableTrace, policy: Policy) -> bool:
     """Return whether the change of an advice that was not applied yet is in effect."""
     is_pending = advice.status in (AdviceStatus.OPEN, AdviceStatus.APPLYING)
+    if advice.proof.bounds is not None:
+        return is_pending and advice.change.items() <= trace.metadata.configuration.items()
     has_columns = is_clustered(trace) or not needs_owner(advice)
     return is_pending and has_columns and is_in_force(advice.change, policy)

@@ -2,7 +2,8 @@
 
 A timer is set only where it would find work, so that an idle table has none. A commit that changes data sets the time
 of the idle compaction again: a partition is compacted once it has been idle for so long, once in each idle period. If
-the table's filter excludes it then, and lets it in later, it is compacted when it enters.
+the table's filter excludes it then, and lets it in later, it is compacted when it enters. No commit puts off the timer
+of `compact-interval`, which counts from the first one after a merge.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,14 +26,22 @@ def timer_name(kind: RewriteKind, partition: PartitionKey, start_ms: int | None 
     return f"{kind} {partition}" if start_ms is None else f"{kind}@{start_ms} {partition}"
 
 
+INTERVAL = "interval"
+"""Name of the timer of idle compaction that no commit puts off, in the place of the extent."""
+
+
+def _interval_timer(partition: PartitionKey) -> str:
+    return f"{INTERVAL} {partition}"
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionTimers:
     """Timers of idle compaction, of full rewrites and of entry into the filter; see `ActionTimers`."""
 
     def parse(self, name: str) -> TimerTarget | None:
-        """Read what `timer_name` wrote; None for what another action or another release wrote."""
+        """Read the name of one of these timers; None for what another action or another release wrote."""
         head, _, partition = name.partition(" ")
-        kind = head.partition("@")[0]
+        kind = RewriteKind.IDLE if head == INTERVAL else head.partition("@")[0]
         if kind in set(RewriteKind):
             return TimerTarget(PartitionKey(partition), RewriteKind(kind))
         return _ENTRY.parse(name)
@@ -63,6 +72,7 @@ class CompactionTimers:
                 yield Timer(timer_name(RewriteKind.IDLE, partition, start_ms), 0, TimerChange.STOP)
         if policy.time_window_s is None and not evaluate_idle(state, policy).needs_rewrite:
             yield Timer(timer_name(RewriteKind.IDLE, partition), 0, TimerChange.STOP)
+            yield Timer(_interval_timer(partition), 0, TimerChange.STOP)
         if not evaluate_full(state).needs_rewrite:
             yield Timer(timer_name(RewriteKind.FULL, partition), 0, TimerChange.STOP)
 
@@ -86,8 +96,12 @@ _ENTRY = EntryTimers(COMPACT, lambda _: True)
 
 def _timers(partition: PartitionKey, state: PartitionStats, policy: Policy, at_ms: int) -> Iterator[Timer]:
     """Yield the changes after a commit, whatever the filter lets in."""
-    is_due = policy.idle_compaction_after_s is not None and evaluate_idle(state, policy).needs_rewrite
+    has_work = evaluate_idle(state, policy).needs_rewrite
+    is_due = policy.idle_compaction_after_s is not None and has_work
     if policy.time_window_s is None:
+        if policy.compact_interval_s is not None and has_work:
+            due_ms = at_ms + policy.compact_interval_s * 1000
+            yield Timer(_interval_timer(partition), due_ms, TimerChange.EARLIER)
         due_ms = at_ms + (policy.idle_compaction_after_s or 0) * 1000
         yield Timer(timer_name(RewriteKind.IDLE, partition), due_ms, TimerChange.SET if is_due else TimerChange.STOP)
     elif is_due:
@@ -104,7 +118,7 @@ def _timers_of_rebuild(partition: PartitionKey, count: PartitionCount, policy: P
     # Here all windows are known, not only the newest. Those that are overdue need one job, and one timer.
     is_overdue = False
     for timer in _timers(partition, count.all_windows, policy, 0):
-        if timer.name.startswith(RewriteKind.FULL):
+        if timer.name.startswith((RewriteKind.FULL, INTERVAL)):
             yield replace(timer, fires_at_ms=timer.fires_at_ms + at_ms)
         elif timer.change is TimerChange.SET:
             yield replace(timer, fires_at_ms=timer.fires_at_ms + idle_since_ms)

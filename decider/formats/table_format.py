@@ -122,7 +122,7 @@ class TableReader(Protocol):
         """
 
     async def snapshot_with_ranges(self, column: str) -> Snapshot:
-        """Return the newest snapshot, of which `key_range` of each file and `sort_key` are those of a column.
+        """Return the newest snapshot, of which `key_range`, `sort_key` and `bounds_change` are those of a column.
 
         Raises InvalidInput if files have no comparable bounds of such a column.
         """

@@ -6,7 +6,7 @@ recorded filter is compared with the minima and maxima that these files have, of
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from operator import itemgetter
 from typing import Any
@@ -50,10 +50,14 @@ Conditions = Mapping[int, tuple[Span, ...]]
 
 @dataclass(frozen=True, slots=True)
 class KeyedFiles:
-    """The live files of a table, with the range of one column in each that has bounds of it."""
+    """The live files of a table, with the range of one column in each that has bounds of it.
+
+    `bounds_change`: properties with which files get bounds, if the table's own leave the column out.
+    """
 
     column: PartitionColumn
     files: tuple[DataFile, ...]
+    bounds_change: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,14 @@ class SortAdvice:
     column: str | None
     share_read_now: float
     candidates: tuple[CandidateOrder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReads:
+    """Mean bytes and number of the live files that filters read."""
+
+    bytes: float
+    files: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,14 @@ def advise(
     )
     best = found[0].column if found and found[0].share_read <= (1 - MIN_SAVED_SHARE) * now else None
     return SortAdvice(best, now, tuple(found))
+
+
+def live_reads(sample: RowSample, keyed: Sequence[KeyedFiles], filters: Sequence[RecordedFilter]) -> LiveReads:
+    """Return what filters read of the live files; arguments as in `advise`."""
+    parts, asked = _live_parts(keyed), _asked(filters, sample)
+    size = sum(part.bytes for part in parts)
+    each = [replace(part, bytes=1.0) for part in parts]
+    return LiveReads(size * _share(parts, asked), len(parts) * _share(each, asked))
 
 
 def advise_cells(

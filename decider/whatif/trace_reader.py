@@ -139,7 +139,8 @@ async def comparable_columns(
             others.append(name)
         else:
             # The name is as in the filters: they need not spell it as the table does.
-            found.append(KeyedFiles(replace(one.metadata.sort_key, name=name), one.files))
+            key = replace(one.metadata.sort_key, name=name)
+            found.append(KeyedFiles(key, one.files, one.metadata.bounds_change))
     return tuple(found), tuple(others)
 
 

@@ -104,7 +104,10 @@ class Reason(DecisionReason):
         "The partition has more small files than `max-small-files`, which overrides the tolerance.",
     )
     REQUESTED = "requested", "Requested by a client."
-    IDLE = "idle", "The partition is idle and has small files: idle compaction merges each of them once."
+    IDLE = (
+        "idle",
+        "The partition is idle, or `compact-interval` has passed: idle compaction merges each small file once.",
+    )
     SINGLE_FILE_REWRITE = (
         "single_file_rewrite",
         "A file has many deleted rows, or a path that engines spell differently.",

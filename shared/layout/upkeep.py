@@ -90,7 +90,7 @@ class ManifestReason(DecisionReason):
     )
     NOT_KNOWN = (
         "manifests_not_known",
-        "There is no snapshot, or no manifests to rewrite (Delta; Iceberg version 3).",
+        "There is no snapshot, or no manifests to rewrite (Delta).",
         "pruned_by_manifests",
     )
 

@@ -150,6 +150,7 @@ class Policy:
     max_job_wait_s: int | None = 300
     idle_compaction_after_s: int | None = 6 * 3600
     full_rewrite_interval_s: int | None = None
+    compact_interval_s: int | None = None
     delete_ratio_threshold: Fraction | None = Fraction(1, 10)
     time_window_s: int | None = None
     max_mode: MaxMode = MaxMode.MAJOR

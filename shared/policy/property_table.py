@@ -106,6 +106,18 @@ PROPERTIES: tuple[Property, ...] = (
         {"self-optimizing.full.trigger.interval": spelled.milliseconds},
     ),
     Property(
+        "compact-interval",
+        spelled.parse_duration,
+        "off",
+        "longest wait of a partition's small files, without time windows, until they are merged as if it were idle, or "
+        "off",
+        "seconds",
+        {
+            "self-optimizing.minor.trigger.interval": spelled.milliseconds,
+            "self-optimizing.major.trigger.interval": spelled.milliseconds,
+        },
+    ),
+    Property(
         "compact-every-commits",
         spelled.count_or_off,
         "off",

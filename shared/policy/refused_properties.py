@@ -75,13 +75,6 @@ REFUSED: Mapping[str, str] = {
         ),
         _NO_TAGS,
     ),
-    "self-optimizing.minor.trigger.interval": (
-        "sets the time between minor runs, and minor runs do not wait for an interval here; use "
-        "lakewright.idle-compaction-after for the idle time before idle compaction"
-    ),
-    "self-optimizing.major.trigger.interval": (
-        "is ignored, as by Amoro: what is due is merged when a commit shows it; use lakewright.compact-every-commits"
-    ),
     "table-expire.enabled": "is ignored, because Amoro sets it for itself; use lakewright.vacuum=on",
     PREFIX + "retain-hours": "is ignored; use lakewright.retain, such as 48 hours, or acid.data.retain.hours",
     QBEAST + "autoOptimize.revisionId": _NO_INDEX,

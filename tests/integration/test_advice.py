@@ -157,6 +157,45 @@ def test_cells_are_advised_by_reads_of_two_columns_and_applied_by_the_owner_alon
     assert world.advice(name)["judgement"]["saved_share"] > 0.3, "new files are not read by the filters"
 
 
+def test_bounds_are_advised_by_reads_of_a_column_that_the_properties_leave_out_and_set_by_the_owner(
+    world: AdviceWorld,
+) -> None:
+    name = world.table("loads", process=LOADS)
+    log = world.logs[name]
+    log.alter({"delta.dataSkippingNumIndexedCols": "0"}, world.commits[name][log.version - 1].timestamp_ms)
+    world.report_reads(name, LOOK_UP, 500)
+    assert world.run_once() is AnalysisOutcome.ADVISED
+    while "delta.dataSkippingNumIndexedCols" not in (advice := world.advice(name))["change"]:
+        # A saving that is known goes first.
+        world.decider.post(f"/v1/tables/{name}/advice/{advice['id']}/dismiss", {}).raise_for_status()
+        world.go_on(name, 60)
+        assert world.later() is AnalysisOutcome.ADVISED
+    assert advice["change"] == {"delta.dataSkippingNumIndexedCols": "1"}
+    assert advice["former"] == {"delta.dataSkippingNumIndexedCols": "0"}
+    assert (advice["needs_owner"], advice["saved_s_per_day"], advice["saved_share"]) == (True, None, None)
+    bounds = advice["proof"]["bounds"]
+    assert (bounds["column"], bounds["share_of_reads"]) == ("v", 1.0)
+    assert bounds["files_opened"] == bounds["files"] > 1
+    assert "not known" in world.cli("advice", "list")
+    assert "SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '1')" in " ".join(
+        world.cli("advice", "show", name).split()
+    )
+    for asked in ({}, {"dry_run": True}, {"override": True}):
+        refused = world.apply(name, **asked)
+        assert (refused.status_code, world.advice(name)["status"]) == (409, "open")
+
+    log.alter(advice["change"], world.commits[name][log.version - 2].timestamp_ms)
+    log.bounds = ("a", "b")
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.WAITING
+    assert (world.advice(name)["status"], world.advice(name)["by_owner"]) == ("applied", True)
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.JUDGED
+    assert world.advice(name)["judgement"]["saved_share"] > 0.3, "new files are not read by the filter"
+    assert world.decider.get("/v1/advice", status="judged")["judged"] == 0, "nothing had been promised"
+    assert "predicted" not in world.cli("advice", "show", name)
+
+
 REPLACED = Process(4, 180 * MIB, 0.1, 60, 8, 2)
 """Every eight hours a partition is dropped whose files stay in the store."""
 

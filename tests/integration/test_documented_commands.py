@@ -76,6 +76,9 @@ def test_readme_s_call_of_the_webhook_is_accepted(decider: LiveDecider, tmp_path
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 SHOWN_ELSEWHERE = {
+    "--json tables list | duckdb -c \"SELECT unnest(tables, max_depth := 2) FROM read_json('/dev/stdin')\"": (
+        "tests/integration/test_optimizations_table.py"
+    ),
     "convert-deletes sales.orders": "tests/integration/test_iceberg_tables.py",
     "convert-deletes sales.orders --dry-run": "tests/integration/test_iceberg_tables.py",
     "merge-deletes sales.orders": "tests/integration/test_iceberg_tables.py",
@@ -89,7 +92,7 @@ SHOWN_ELSEWHERE = {
     "tables add s3://lake/sales/orders --name sales.orders": "tests/integration/test_iceberg_on_s3.py",
     "tables index /lake/events": "tests/integration/test_indexed_tables.py",
 }
-"""Those that need a terminal, a catalog, a store, an index or a group, with the test that runs them."""
+"""Those that need a terminal, a catalog, a store, an index, a group or DuckDB, with the test that runs them."""
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=lambda page: page.stem)

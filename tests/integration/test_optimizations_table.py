@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
@@ -20,6 +22,7 @@ from shared.table import CommitOrigin
 from tests.support import delta_tables as tables
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.redis_server import RedisServer
+from tests.support.stack import ROOT
 
 pytestmark = pytest.mark.redis
 
@@ -193,3 +196,19 @@ def test_the_table_is_managed_like_others_and_lists_no_rewrites_of_itself(decide
     own = decider.get("/v1/tables/lakewright.optimizations")
     assert own["state"]["version"] == DeltaTable(str(tmp_path / "optimizations")).version()
     assert taken(decider) == 0
+
+
+def test_the_list_of_tables_answers_sql_with_their_properties(decider: LiveDecider, tmp_path: Path) -> None:
+    """The command of docs/history.md, by DuckDB on what the decider answers."""
+    own = {"lakewright.target-file-size": "64mb"}
+    sales = {"location": str(orders(tmp_path / "sales", 1).path), "name": "sales", "properties": own}
+    assert decider.post("/v1/tables", sales).is_success
+    decider.register(orders(tmp_path / "orders", 1).path, "orders")
+    (shown,) = re.findall(r'duckdb -c "(.*)"', (ROOT / "docs" / "history.md").read_text())
+    answer = tmp_path / "tables.json"
+    answer.write_text(json.dumps(decider.get("/v1/tables")))
+    rows = duckdb.sql(shown.replace("/dev/stdin", str(answer))).to_arrow_table().to_pylist()
+    found = [
+        (row["name"], row["files"], {key: value for key, value in row["properties"].items() if value}) for row in rows
+    ]
+    assert found == [("orders", 3, {}), ("sales", 3, own)]

@@ -326,6 +326,21 @@ async def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_ur
         assert payload.with_extent(claim.extent).rewrite_kind is RewriteKind.FULL
 
 
+async def test_a_partition_that_is_never_idle_is_merged_once_per_interval(redis_url: str) -> None:
+    async with in_world(redis_url, {"self-optimizing.minor.trigger.interval": str(2 * HOUR_MS)}) as world:
+        await world.write(partition(1), TWO_SMALL)
+        for _ in range(2):
+            assert await world.decider.tick() == TimerRunResult(0, 0)
+            world.now_ms += HOUR_MS
+            await world.write(partition(1), [100])
+        assert await world.decider.tick() == TimerRunResult(1, 1)
+        (job,) = await world.jobs()
+        payload = JobPayload.decode(job.payload)
+        assert (payload.reason, payload.rewrite_kind) == (Reason.IDLE, RewriteKind.IDLE)
+        await world.run_job()
+        assert await world.timers.all(TABLE.id) == {}
+
+
 async def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_url: str) -> None:
     async with in_world(
         redis_url, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"}

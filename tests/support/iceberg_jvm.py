@@ -5,7 +5,9 @@ pyarrow writes data and delete files. `rows` applies the deletes itself, so that
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +17,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from actor.formats.iceberg.commit import IcebergTarget
+from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import LiveInput, resolve
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.staged import IcebergFile, StagedGroup
@@ -35,30 +38,15 @@ POSITION_FIELDS = {"file_path": 2147483546, "pos": 2147483545}
 """Ids of the columns of a file of positions, as Iceberg's specification reserves them."""
 
 
-class Classes:
-    """What `JavaTable` needs of `IcebergScala`."""
+class Classes(IcebergScala):
+    """The actor's own bridge, over a JVM that has neither Spark's session nor Delta, whose mapper of JSON it takes."""
 
-    def __init__(self, jvm: Any) -> None:
-        self._jvm = jvm
-        self.iceberg_head = self.resolve("io.lakewright.iceberg.IcebergHead")
-        self.iceberg_scan = self.resolve("io.lakewright.iceberg.IcebergScan")
-        self.iceberg_deletes = self.resolve("io.lakewright.iceberg.IcebergDeletes")
-        self.watched_commit = self.resolve("io.lakewright.iceberg.WatchedCommit")
+    def __init__(self, gateway: JavaGateway) -> None:
+        super().__init__(SimpleNamespace(_jvm=gateway.jvm, sparkContext=SimpleNamespace(_gateway=gateway)))  # type: ignore[arg-type]
 
-    def resolve(self, name: str) -> Any:
-        found = self._jvm
-        for part in name.split("."):
-            found = getattr(found, part)
-        return found
-
-    def to_json(self, value: Any) -> str:
-        return str(self.resolve("io.lakewright.spark.Json").text(value))
-
-    def java_list(self, items: Iterable[Any]) -> Any:
-        made = self._jvm.java.util.ArrayList()
-        for item in items:
-            made.add(item)
-        return made
+    @cached_property
+    def _mapper(self) -> Any:
+        return self.resolve("com.fasterxml.jackson.databind.ObjectMapper")()
 
 
 _BUSY = """
@@ -101,7 +89,7 @@ class IcebergJvm:
         self._written = 0
         self.jvm = self._gateway.jvm
         self.iceberg = self.jvm.org.apache.iceberg
-        self.classes = Classes(self.jvm)
+        self.classes = Classes(self._gateway)
 
     def close(self) -> None:
         self._gateway.shutdown()

@@ -14,8 +14,7 @@ from actor.jvm.errors import first_line
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.rewrite.model import Verdict
-from shared.errors import Conflict, Unsupported
-from shared.formats.iceberg.manifests import keeps_rows
+from shared.errors import Conflict
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.formats.iceberg.positions import newest_position
@@ -51,14 +50,12 @@ class ManifestsJob:
     def run(self) -> TableJobOutcome:
         """Rewrite the manifests of each spec that has more than it needs.
 
-        Raises Unsupported for format version 3, Conflict if others replaced these manifests meanwhile, LeaseLost before
-        the commit that it forbids, and whatever Iceberg raises if the outcome of a commit is unknown: the next run
-        counts again.
+        Raises Conflict if others replaced these manifests meanwhile, LeaseLost before the commit that it forbids, and
+        whatever Iceberg raises if the outcome of a commit is unknown: the next run counts again.
         """
         head = self.table.refresh()
         self.check(head)
         version = newest_position(head).version
-        _require_no_row_ids(head)
         reason = reason_not_wanted(self.job, head.metadata) or (NOTHING if head.current is None else "")
         if reason:
             return TableJobOutcome(version, head.metadata, reason=reason)
@@ -87,12 +84,3 @@ class ManifestsJob:
                 f"the manifests of {self.table.location} were replaced meanwhile ({first_line(error)}); try again",
                 kind=Verdict.TAKEN,
             ) from error
-
-
-def _require_no_row_ids(head: TableHead) -> None:
-    if not keeps_rows(head.protocol.min_writer):
-        raise Unsupported(
-            f"{head.location} has format version {head.protocol.min_writer}: Iceberg's rewrite of manifests would give "
-            "its rows new ids; nothing was changed",
-            field="format-version",
-        )

@@ -78,6 +78,15 @@ class HeldView(ResponseModel):
     retention_s: int = Field(description="Retention in seconds.")
 
 
+class BoundsView(ResponseModel):
+    """A column without bounds, and the reads that bounds could spare files."""
+
+    column: str = Field(description="Column that is to get bounds.")
+    share_of_reads: Rounded4 = Field(description="Share of the reported reads with filters that compare it.")
+    files_opened: Rounded2 = Field(description="Mean number of files that each of these opens.")
+    files: int = Field(description="Number of live files.")
+
+
 class ProofView(ResponseModel, alias_generator=read_from(before="current", after="advised")):
     """Replays that the advice rests on."""
 
@@ -94,6 +103,7 @@ class ProofView(ResponseModel, alias_generator=read_from(before="current", after
     )
     order: OrderProofView | None = Field(description="Order that is advised; null for any other change.")
     held: HeldView | None = Field(description="What a vacuum deletes, if one is advised; null for any other change.")
+    bounds: BoundsView | None = Field(description="Column that is to get bounds; null for any other change.")
 
 
 class JudgementView(
@@ -129,15 +139,19 @@ class AdviceView(ResponseModel):
     job: str = Field(description="Job that alters the table; empty if there is none.")
     problem: str = Field(description="Why the last attempt to alter the table failed; empty if none did.")
     change: dict[str, str] = Field(description="Properties to set.")
-    former: dict[str, str] = Field(description="Values of these properties before; empty for a fan-in that is fitted.")
+    former: dict[str, str] = Field(
+        description="Values of these properties before; empty for one that was not set, or a fan-in that is fitted."
+    )
     statement: str = Field(
         description="SQL that makes the change in the table's own properties, after a `CLUSTER BY` if cells of a Delta "
         "table are advised; empty if Spark's SQL has no name for the table, as for one of Iceberg without a catalog."
     )
     needs_owner: bool = Field(description="Whether only the owner can apply it, by the statement.")
-    saved_s_per_day: float = Field(description="Core-seconds per day that the change promises to save.")
-    saved_share: float = Field(
-        description="Promised share of the cost: the smallest of all commits and of each half of them."
+    saved_s_per_day: float | None = Field(
+        description="Core-seconds per day that the change promises to save; null if that is not known, as of bounds."
+    )
+    saved_share: float | None = Field(
+        description="Promised share of the cost: the smallest of all commits and of each half of them; null as above."
     )
     message: str = Field(description="Human-readable advice.")
     proof: ProofView = Field(description="Figures of the replays.")
@@ -151,7 +165,7 @@ class AdviceList(ResponseModel):
     tables_analyzed: int = Field(description="Number of tables whose history was analyzed.")
     tables_failed: int = Field(description="Number of them whose log could not be read at the last analysis.")
     failed: dict[str, str] = Field(description="The first ten of these by name, with the reason.")
-    judged: int = Field(description="Number of applied changes that were judged.")
+    judged: int = Field(description="Number of applied changes that promised a saving and were judged.")
     predicted_share: float | None = Field(description="Mean share of the cost that these promised to save.")
     saved_share: float | None = Field(description="Mean share of the cost that these saved.")
 
@@ -167,6 +181,7 @@ class TableAdvice(ResponseModel):
 
 def advice_view(advice: Advice, table: TableRef) -> AdviceView:
     """Return an advice for a table."""
+    is_known = advice.proof.bounds is None
     return AdviceView(
         id=advice.id,
         table=table.name,
@@ -180,8 +195,8 @@ def advice_view(advice: Advice, table: TableRef) -> AdviceView:
         former=former_values(advice),
         statement=statement(advice, table),
         needs_owner=needs_owner(advice),
-        saved_s_per_day=round(advice.proof.saved_s_per_day, 1),
-        saved_share=round(advice.proof.saved_share, 4),
+        saved_s_per_day=round(advice.proof.saved_s_per_day, 1) if is_known else None,
+        saved_share=round(advice.proof.saved_share, 4) if is_known else None,
         message=advice.message,
         proof=ProofView.of(advice.proof),
         judgement=None if advice.judgement is None else JudgementView.of(advice.judgement),
@@ -205,7 +220,7 @@ def advice_list(
 ) -> AdviceList:
     """Return ranked advice; `every` advice there is, the last analyses of all tables, and why some failed by name."""
     ranked = sorted(shown, key=lambda one: (-one[0].proof.saved_s_per_day, one[1].name))
-    judged = [one.judgement for one in every if one.judgement is not None]
+    judged = [one.judgement for one in every if one.judgement is not None and one.proof.bounds is None]
     return AdviceList(
         advice=tuple(advice_view(advice, table) for advice, table in ranked),
         tables_analyzed=len(done),
@@ -275,7 +290,7 @@ async def apply_advice(
 
     The table's next decision uses them. The commit changes the metadata, and with that Delta aborts every transaction
     that is open on the table. With `override`, the change becomes overrides of the registration, without a commit.
-    An order cannot: files are sorted only by the table's own properties.
+    An order cannot: files are sorted only by the table's own properties. What `needs_owner` is not applied at all.
     """
     await _require(table, advice, tables)
     if asked.override and asked.dry_run:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from decider.formats.delta.bounds_change import bounds_change
 from decider.formats.delta.damage import LogFile, shown
 from shared.errors import Unsupported
 from shared.formats.delta import FORMAT, PHYSICAL_NAME, sort_key
@@ -116,13 +117,15 @@ def decode_metadata(action: object, log: LogFile, position: int, sort_column: st
             columns = tuple(
                 replace(column, physical=_physical(fields[column.name], log, position)) for column in columns
             )
-    key = None
+    key: PartitionColumn | None = None
+    change: Mapping[str, str] = {}
     if sort_column is not None or first_sort_column(configuration) is not None:
         schema = _schema_fields(action.get("schemaString"), log, position)
         key = sort_key(configuration, schema.values(), sort_column)
-    return TableMetadata(
-        table_uuid, columns, configuration, FORMAT, key, schema_digest(str(action.get("schemaString") or ""))
-    )
+        if sort_column is not None and key is not None:
+            change = bounds_change(configuration, schema.values(), names, key.name)
+    digest = schema_digest(str(action.get("schemaString") or ""))
+    return TableMetadata(table_uuid, columns, configuration, FORMAT, key, digest, change)
 
 
 def _partition_column(name: str, field: Mapping[str, Any] | None, log: LogFile, position: int) -> PartitionColumn:

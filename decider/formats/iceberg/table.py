@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from decider.formats.iceberg.bounds import key_type, range_of
+from decider.formats.iceberg.bounds_change import bounds_change
 from decider.formats.iceberg.catalogs import NamedCatalog
 from decider.formats.iceberg.commits import FileHistory, delete_file, snapshot_commit
 from decider.formats.iceberg.entries import EntryReader
@@ -161,7 +162,8 @@ class IcebergTable:
         found = self._snapshot(head, snapshot, position, entries)
         ranges = {one.path: range_of(*one.bounds, kind) for one in entries if one.kind is None}
         files = tuple(replace(file, key_range=ranges[file.path]) for file in found.files)
-        metadata = replace(found.metadata, sort_key=PartitionColumn(column, column, key))
+        change = bounds_change(found.metadata.configuration, head.records.columns, column)
+        metadata = replace(found.metadata, sort_key=PartitionColumn(column, column, key), bounds_change=change)
         return replace(found, files=files, metadata=metadata)
 
     async def live_files(self, at: Position | None = None) -> LiveFiles:

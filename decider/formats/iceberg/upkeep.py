@@ -7,7 +7,7 @@ from types import MappingProxyType
 from decider.formats.iceberg.entries import EntryReader
 from shared.formats.iceberg.column_statistics import changed_rows
 from shared.formats.iceberg.delete_merges import LiveDelete, superfluous
-from shared.formats.iceberg.manifests import Entry, count_manifests, keeps_rows
+from shared.formats.iceberg.manifests import Entry, count_manifests
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.positions import snapshots_after
 from shared.layout.upkeep import COMPUTE_STATISTICS, CONVERT_DELETES, MERGE_DELETES, REWRITE_MANIFESTS, UpkeepFound
@@ -29,10 +29,8 @@ async def upkeep(
     return {kind: one for kind, one in found.items() if one is not None}
 
 
-async def _manifests(reader: EntryReader, head: TableHead, _examined: ExaminedTable | None) -> UpkeepFound | None:
-    """Count manifests by their list; None where they cannot be rewritten."""
-    if not keeps_rows(head.protocol.min_writer):
-        return None
+async def _manifests(reader: EntryReader, head: TableHead, _examined: ExaminedTable | None) -> UpkeepFound:
+    """Count manifests by their list."""
     return count_manifests(await reader.manifests(_newest(head)), head.metadata.configuration)
 
 

@@ -66,13 +66,28 @@ class HeldEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundsEvidence:
+    """A column without bounds: share of the reads with filters that compare it, and the files that each opens.
+
+    files: all live ones. former: the properties that leave it out, empty where they are not set.
+    """
+
+    column: str
+    share_of_reads: float
+    files_opened: float
+    files: int
+    former: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """The replays that an advice rests on: which commits, under the policy in effect, and under the advised one.
 
     `hours`: length of the replayed time, from the first commit until the analysis. half_share: share of the cost that
     the change saves over the half of the commits in which it saves less. order: the order that is advised, if any; the
     costs are of reads with filters and of sorting then, and the halves are halves of the files. held: what the vacuum
-    that is advised would delete; the costs are of storage then.
+    that is advised would delete; the costs are of storage then. bounds: the column that is to get bounds; what that
+    saves is not known then, and both costs are of the reads that compare it.
     """
 
     first_version: int
@@ -85,6 +100,7 @@ class Evidence:
     half_share: float
     order: OrderEvidence | None = None
     held: HeldEvidence | None = None
+    bounds: BoundsEvidence | None = None
 
     @property
     def versions(self) -> tuple[int, int]:

@@ -73,8 +73,8 @@ def _show_list(out: Output, answer: Any) -> None:
         rows = [
             (
                 one["table"],
-                f"{time_span(one['saved_s_per_day'])}/day",
-                f"{one['saved_share']:.0%}",
+                "not known" if one["saved_share"] is None else f"{time_span(one['saved_s_per_day'])}/day",
+                "" if one["saved_share"] is None else f"{one['saved_share']:.0%}",
                 one["status"],
                 one["id"],
                 _settings(one["change"]),
@@ -110,9 +110,10 @@ def _show_one(out: Output, answer: Any) -> None:
     )
     if advice["judgement"] is not None:
         judged = advice["judgement"]
+        predicted = "" if advice["saved_share"] is None else f", {judged['predicted_share']:.0%} predicted"
         out.line(
-            f"Judged over {counted(judged['commits'], 'commit')}: saved {judged['saved_share']:.0%} of the cost, "
-            f"{judged['predicted_share']:.0%} predicted."
+            f"Judged over {counted(judged['commits'], 'commit')}: saved {judged['saved_share']:.0%} of the cost"
+            f"{predicted}."
         )
     if advice["status"] == "open" and advice["needs_owner"]:
         out.line(f"Run `{advice['statement']}`")

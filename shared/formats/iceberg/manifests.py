@@ -34,8 +34,6 @@ _LINE = (
 """Fields that are needed of a line of a manifest list, and above of an entry; `_DELETES` only of delete files,
 `_BOUNDS` where those of a column are asked for."""
 
-_LAST_WITHOUT_ROW_IDS = 2
-
 _PATH_FIELD = 2147483546
 """Id of the column of paths in files of positions, by the specification."""
 
@@ -131,14 +129,6 @@ def target_bytes(text: str) -> int:
     """Return the size of a manifest that a property wants, Iceberg's default for what is no number."""
     wanted = whole_number(text)
     return DEFAULT_TARGET_BYTES if wanted is None else wanted
-
-
-def keeps_rows(format_version: int) -> bool:
-    """Return whether Iceberg's rewrite of manifests leaves rows as they are.
-
-    From version 3 on, an entry has the id of its file's first row, which Spark's action of Iceberg 1.11 loses.
-    """
-    return format_version <= _LAST_WITHOUT_ROW_IDS
 
 
 def decode_manifest_list(body: bytes, where: str) -> tuple[Manifest, ...]:

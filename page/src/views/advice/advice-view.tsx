@@ -46,27 +46,37 @@ export function AdviceView() {
   );
 }
 
+function savingText({ saved_s_per_day, saved_share }: StoredAdvice): string {
+  if (saved_s_per_day === null || saved_share === null) return 'saving not known';
+  return `saves ${duration(saved_s_per_day)} of core time a day, ${percent(saved_share)}`;
+}
+
+function costText({ held, bounds }: StoredAdvice['proof']): string {
+  if (bounds !== null) return 'reading the files that bounds might spare';
+  return held === null ? 'rewriting and reading' : 'storage, counted as core time';
+}
+
 function AdviceCard({ advice, reload }: { advice: StoredAdvice; reload: () => void }) {
   const { proof, judgement } = advice;
   const path = { name: advice.table, advice: advice.id };
   return (
     <li>
-      <Card
-        title={advice.table}
-        note={`${advice.status}, saves ${duration(advice.saved_s_per_day)} of core time a day, ${percent(advice.saved_share)}`}
-      >
+      <Card title={advice.table} note={`${advice.status}, ${savingText(advice)}`}>
         <p>{advice.message}</p>
         <pre class="block">{advice.needs_owner ? advice.statement : formatProperties(advice.change)}</pre>
         <p class="note">
           Proof: {plural(proof.commits, 'commit')} over {duration(proof.hours * 3600)} cost{' '}
-          {duration(proof.after.cost_s)} instead of {duration(proof.before.cost_s)} of{' '}
-          {proof.held === null ? 'rewriting and reading' : 'storage, counted as core time'}.{' '}
+          {proof.bounds === null && `${duration(proof.after.cost_s)} instead of `}
+          {duration(proof.before.cost_s)} of {costText(proof)}.{' '}
           <a href={formatRoute(['tables', advice.table], { tab: 'what-if' })}>Compare all rules</a>
         </p>
         {judgement !== null && (
           <p class="note">
             Since then, over {plural(judgement.commits, 'commit')}: {percent(judgement.saved_share)} saved,{' '}
-            {percent(judgement.predicted_share)} predicted.
+            {advice.saved_share === null
+              ? 'which no one could predict'
+              : `${percent(judgement.predicted_share)} predicted`}
+            .
           </p>
         )}
         {advice.problem !== '' && <p class="note">The last attempt to alter the table failed: {advice.problem}</p>}

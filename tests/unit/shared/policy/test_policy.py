@@ -52,7 +52,7 @@ BAD = [
     ("lakewright.primary-key", "a desc"),
     ("lakewright.delete-marker", "a, b"),
     ("self-optimizing.full.trigger.interval", "1h"),
-    ("self-optimizing.minor.trigger.interval", "3600000"),
+    ("self-optimizing.minor.trigger.interval", "1h"),
     ("lakewright.target-filesize", "1mb"),
     ("lakewright.delete-ratio-threshold", "0"),
     ("lakewright.time-window", "7"),

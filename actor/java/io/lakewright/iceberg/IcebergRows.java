@@ -199,14 +199,15 @@ public final class IcebergRows {
   }
 
   private DeleteFile vector(DataFile of, PositionDeleteIndex rows) throws IOException {
-    EncryptedOutputFile file = newFile(of, FileFormat.PUFFIN);
+    String operation = UUID.randomUUID().toString();
     try {
-      BaseDVFileWriter writer = new BaseDVFileWriter(file::encryptingOutputFile, path -> null);
+      BaseDVFileWriter writer = new BaseDVFileWriter(files(FileFormat.PUFFIN, operation), path -> null);
       writer.delete(of.location(), rows, spec(of), of.partition());
       writer.close();
       return writer.result().deleteFiles().get(0);
     } catch (IOException | RuntimeException | Error failure) {
-      delete(file.encryptingOutputFile().location(), failure);
+      // The writer keeps the name to itself: the first one of this operation.
+      delete(files(FileFormat.PUFFIN, operation).newOutputFile().encryptingOutputFile().location(), failure);
       throw failure;
     }
   }
@@ -234,10 +235,13 @@ public final class IcebergRows {
   }
 
   private EncryptedOutputFile newFile(ContentFile<?> beside, FileFormat format) {
-    OutputFileFactory files = OutputFileFactory.builderFor(table, 0, 0L).format(format)
-        .operationId(UUID.randomUUID().toString()).suffix("deletes").build();
+    OutputFileFactory files = files(format, UUID.randomUUID().toString());
     PartitionSpec spec = spec(beside);
     return spec.isUnpartitioned() ? files.newOutputFile() : files.newOutputFile(spec, beside.partition());
+  }
+
+  private OutputFileFactory files(FileFormat format, String operation) {
+    return OutputFileFactory.builderFor(table, 0, 0L).format(format).operationId(operation).suffix("deletes").build();
   }
 
   private PartitionSpec spec(ContentFile<?> of) {

@@ -111,15 +111,6 @@ def test_a_table_that_must_not_be_touched_is_left_alone() -> None:
     assert table.rewritten == []
 
 
-def test_rows_that_would_get_new_ids_are_left_alone() -> None:
-    table = Table({0: MANY})
-    table.store.raw["format-version"] = 3
-    table.store.change()
-    with pytest.raises(Unsupported, match="new ids"):
-        run(table)
-    assert table.rewritten == []
-
-
 def test_a_lost_lease_stops_before_the_commit_and_a_stop_between_two() -> None:
     table, control = Table({0: MANY, 1: MANY}), Control()
 

@@ -92,10 +92,14 @@ def test_files_have_the_bounds_of_the_newest_snapshot(tmp_path: Path) -> None:
     assert found.metadata.sort_key is not None
     assert (found.metadata.sort_key.name, found.metadata.sort_key.type) == ("id", "long")
     assert sorted((file.key_range for file in found.files), key=str) == [(1, 6), (2, 7), None]
+    assert found.metadata.bounds_change == {}
     without = tuple(replace(file, key_range=None) for file in found.files)
     opened.meter.counts.clear()
     assert without == asyncio.run(table.snapshot()).files
     assert requests == opened.meter.counts, "each manifest is read once"
+    folder.configure({"write.metadata.metrics.default": "counts"})
+    left_out = asyncio.run(table.snapshot_with_ranges("id")).metadata.bounds_change
+    assert left_out == {"write.metadata.metrics.column.id": "truncate(16)"}
     with pytest.raises(InvalidInput, match="absent"):
         asyncio.run(table.snapshot_with_ranges("absent"))
 

@@ -16,7 +16,6 @@ from shared.formats.iceberg.manifests import (
     decode_live_files,
     decode_manifest,
     decode_manifest_list,
-    keeps_rows,
 )
 from shared.formats.iceberg.partitions import Spec, SpecField
 from shared.layout.upkeep import UpkeepFound
@@ -169,10 +168,6 @@ def test_each_group_needs_one_manifest_or_as_many_as_its_bytes_fill(
 def test_a_target_of_no_bytes_is_one_of_a_byte_and_no_manifest_is_missing() -> None:
     assert count_groups([[2, 2]], 0) == UpkeepFound(2, 0, 4)
     assert count_groups([[1, 1]], 0) == UpkeepFound(2, 0, 2)
-
-
-def test_rows_keep_what_they_are_before_version_3() -> None:
-    assert [keeps_rows(version) for version in (1, 2, 3)] == [True, True, False]
 
 
 PATHS = 2147483546
