@@ -32,7 +32,7 @@ _LINE = (
     *("added_files_count", "added_data_files_count"),
 )
 """Fields that are needed of a line of a manifest list, and above of an entry; `_DELETES` only of delete files,
-`_BOUNDS` where those of a column are asked for."""
+`_BOUNDS` where a column has to have its bounds."""
 
 _PATH_FIELD = 2147483546
 """Id of the column of paths in files of positions, by the specification."""
