@@ -85,8 +85,7 @@ SUITE.iceberg := --long iceberg --durations=5 --durations-min=1 -k iceberg
 BEFORE.iceberg := tests.support.iceberg_server
 SUITE.kafka := --long kafka -q -s tests/integration/test_kafka_broker.py
 BEFORE.kafka := tests.support.kafka_broker
-SUITE.care := --long care --timeout=0 -q -s tests/care tests/contract/test_cells_on_delta.py \
-	tests/contract/test_index_tasks.py tests/e2e/test_killed_actions.py
+SUITE.care := --long care --timeout=0 -q -s -m long
 BEFORE.care := tests.support.go_programs minio
 SUITE.properties := -n 2 --timeout=0 tests/property
 ENV.properties := LAKEWRIGHT_HYPOTHESIS_PROFILE=nightly

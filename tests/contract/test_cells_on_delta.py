@@ -23,9 +23,12 @@ from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import added, commit_info, newest
 from tests.support.duckdb_extensions import scan
 from tests.support.local_vacuum import Control
+from tests.support.long_suites import beyond, pairs_first
 
 pytestmark = pytest.mark.spark
 
+SKEWED = ("IF(id % 2 = 0, null, id)", "IF(id = 12345, 8, 7)")
+"""Keys in turns, and with an outlier."""
 MAPPED = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"
 
 
@@ -185,8 +188,7 @@ def test_odd_files_keep_their_rows(lab: DeltaLab, kind: str) -> None:
     assert table.require_lawful() > 1
 
 
-@pytest.mark.parametrize("by_spark", [False, True])
-@pytest.mark.parametrize("key", ["IF(id % 2 = 0, null, id)", "IF(id = 12345, 8, 7)"], ids=["in turns", "an outlier"])
+@pytest.mark.parametrize(("by_spark", "key"), beyond(2, pairs_first((False, True), SKEWED), "care"))
 def test_keys_that_a_sample_leaves_out_have_no_run_again_and_again(
     lab: DeltaLab, monkeypatch: pytest.MonkeyPatch, key: str, *, by_spark: bool
 ) -> None:

@@ -24,6 +24,7 @@ from shared.layout.planner import RewriteMode
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import HandTable
+from tests.support.long_suites import beyond, pairs_first
 from tests.support.steering import Steering, at_commit, when_written
 
 pytestmark = pytest.mark.spark
@@ -31,7 +32,8 @@ pytestmark = pytest.mark.spark
 LANDED, STALE = GroupStatus.COMMITTED, GroupStatus.CONFLICTED
 
 
-MOMENTS = pytest.mark.parametrize("moment", [when_written, at_commit])
+MOMENTS = (when_written, at_commit)
+WAYS = ("copied", "by column")
 
 
 class World:
@@ -42,6 +44,7 @@ class World:
         self.table: HandTable = tables.table(lab.directory / "t", files=files, deletion_vectors=True)
         self.path: Path = self.table.path
         self.location = self.table.location
+        self.before = self.by_hand()
 
     def statement(self, text: str) -> Callable[[], object]:
         return lambda: self.lab.sql(text.format(t=f"delta.`{self.location}`"))
@@ -49,8 +52,12 @@ class World:
     def rows(self) -> list[tuple[Any, ...]]:
         """Return all rows as Spark finds them; who replays the log by hand finds the same."""
         found = sorted(tuple(row) for row in self.lab.sql(f"SELECT id, v, x FROM delta.`{self.location}`"))
-        assert found == sorted(self._by_hand())
+        assert found == self.by_hand()
         return found
+
+    def by_hand(self) -> list[tuple[Any, ...]]:
+        """Return all rows without Spark, which takes seconds."""
+        return sorted(self._by_hand())
 
     def _by_hand(self) -> Iterator[tuple[Any, ...]]:
         for add in tables.live(self.path).values():
@@ -93,13 +100,10 @@ def world(lab: DeltaLab) -> World:
     return World(lab)
 
 
-@MOMENTS
-@pytest.mark.parametrize("way", ["copied", "by column"])
-@pytest.mark.parametrize("hidden", [(), (3, 40, 41)], ids=["no vectors", "with vectors"])
+@pytest.mark.parametrize(("moment", "way", "hidden"), beyond(4, pairs_first(MOMENTS, WAYS, ((), (3, 40, 41))), "care"))
 def test_rows_that_are_deleted_meanwhile_are_gone_in_what_was_written(
     world: World, moment: Callable[..., Steering], way: str, hidden: tuple[int, ...]
 ) -> None:
-    before = world.rows()
     for row in hidden:
         world.statement(f"DELETE FROM {{t}} WHERE id = {row}")()
     outcome = world.rewrite(moment(world.statement("DELETE FROM {t} WHERE id IN (0, 3, 19, 41, 99)")), way)
@@ -110,29 +114,28 @@ def test_rows_that_are_deleted_meanwhile_are_gone_in_what_was_written(
     assert outcome.conflicts == (moment is at_commit)
     (output,) = end.outputs
     assert (output.rows, output.deleted_rows) == (100, len(gone))
-    assert world.rows() == [row for row in before if row[0] not in gone]
+    assert world.rows() == [row for row in world.before if row[0] not in gone]
     (add,) = tables.added(world.path, outcome.version or 0)
     assert json.loads(add["stats"])["tightBounds"] is False
     (live,) = world.lab.engine.read_partition(world.location, end.group.partition).files
     assert (live.key, live.deleted_rows) == (output.key, len(gone))
 
 
-@pytest.mark.parametrize("way", ["copied", "by column"])
+@pytest.mark.parametrize("way", beyond(1, WAYS, "care"))
 def test_few_rows_that_were_hidden_before_stay_hidden_in_what_is_copied(world: World, way: str) -> None:
-    before = world.rows()
     world.statement("DELETE FROM {t} WHERE id IN (0, 19, 40)")()
     outcome = world.rewrite(way=way)
     (end,) = outcome.groups
     assert (end.status, end.rows, [(file.rows, file.deleted_rows) for file in end.outputs]) == (LANDED, 97, [(100, 3)])
     assert (world.rows(), world.vectors()) == (
-        [row for row in before if row[0] not in (0, 19, 40)],
+        [row for row in world.before if row[0] not in (0, 19, 40)],
         world.named_vectors(),
     )
     world.statement("DELETE FROM {t} WHERE id = 1")()
     world.statement("REORG TABLE {t} APPLY (PURGE)")()
-    assert world.rows() == [row for row in before if row[0] not in (0, 1, 19, 40)]
+    assert world.rows() == [row for row in world.before if row[0] not in (0, 1, 19, 40)]
     world.statement(f"RESTORE TABLE {{t}} TO VERSION AS OF {outcome.version}")()
-    assert world.rows() == [row for row in before if row[0] not in (0, 19, 40)]
+    assert world.rows() == [row for row in world.before if row[0] not in (0, 19, 40)]
 
 
 def test_files_whose_rows_are_hidden_have_one_row_group_as_delta_rs_reads_no_others_right(world: World) -> None:
@@ -150,35 +153,36 @@ def test_files_whose_rows_are_hidden_have_one_row_group_as_delta_rs_reads_no_oth
 
 
 @pytest.mark.parametrize(
-    ("deleted", "mode"), [(3, RewriteMode.FULL), (3, RewriteMode.IDLE), (3, RewriteMode.PURGE), (10, RewriteMode.MINOR)]
+    ("deleted", "mode"),
+    beyond(
+        2,
+        [(3, RewriteMode.FULL), (10, RewriteMode.MINOR), (3, RewriteMode.IDLE), (3, RewriteMode.PURGE)],
+        "care",
+    ),
 )
 def test_many_hidden_rows_or_any_that_are_to_go_are_left_out(world: World, deleted: int, mode: RewriteMode) -> None:
     world.statement(f"DELETE FROM {{t}} WHERE id % 10 = 0 AND id < {deleted * 10}")()
-    rows = world.rows()
     (end,) = world.rewrite(mode=mode).groups
     assert (end.status, end.encoded_because) == (LANDED, EncodeReason.DELETION_VECTOR)
     assert [(file.rows, file.deleted_rows) for file in end.outputs] == [(100 - deleted, 0)]
-    assert world.rows() == rows
+    assert world.rows() == [row for row in world.before if row[0] % 10 or row[0] >= deleted * 10]
 
 
-@MOMENTS
-@pytest.mark.parametrize("way", ["copied", "by column"])
+@pytest.mark.parametrize(("moment", "way"), beyond(2, pairs_first(MOMENTS, WAYS), "care"))
 def test_an_input_that_is_removed_meanwhile_costs_its_own_rows_alone(
     world: World, moment: Callable[..., Steering], way: str
 ) -> None:
-    before = world.rows()
     world.statement("DELETE FROM {t} WHERE id = 3")()
     theirs = world.statement("DELETE FROM {t} WHERE id BETWEEN 20 AND 39")
     outcome = world.rewrite(moment(theirs), way, below=Fraction(1, 4))
     (end,) = outcome.groups
     assert (end.status, end.rows, [file.deleted_rows for file in end.outputs]) == (LANDED, 79, [21])
-    assert world.rows() == [row for row in before if row[0] != 3 and not 20 <= row[0] <= 39]
+    assert world.rows() == [row for row in world.before if row[0] != 3 and not 20 <= row[0] <= 39]
     assert len(tables.removed(world.path, outcome.version or 0)) == 4, "the fifth was removed before"
 
 
-@MOMENTS
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_rows_that_come_back_meanwhile_are_not_lost(world: World, moment: Callable[..., Steering]) -> None:
-    before = world.rows()
     world.statement("DELETE FROM {t} WHERE id IN (0, 40)")()
 
     def undo() -> None:
@@ -191,20 +195,19 @@ def test_rows_that_come_back_meanwhile_are_not_lost(world: World, moment: Callab
         file.write_text("\n".join(map(json.dumps, lines)))
 
     assert [end.status for end in world.rewrite(moment(undo)).groups] == [STALE]
-    assert (world.rows(), world.vectors()) == (before, world.named_vectors())
+    assert (world.rows(), world.vectors()) == (world.before, world.named_vectors())
 
 
 def test_one_that_deletes_again_before_each_attempt_costs_attempts_and_no_row(world: World) -> None:
-    before = world.rows()
     statements = [world.statement(f"DELETE FROM {{t}} WHERE id IN ({number}, {number + 50})") for number in range(3)]
     outcome = world.rewrite(at_commit(*statements))
     assert ([end.status for end in outcome.groups], outcome.conflicts) == ([LANDED], 3)
-    assert world.rows() == [row for row in before if row[0] % 50 not in range(3)]
+    assert world.rows() == [row for row in world.before if row[0] % 50 not in range(3)]
     assert world.vectors() == world.named_vectors(), "vectors of attempts that were refused are deleted"
 
 
 def test_an_update_and_a_merge_meanwhile_keep_their_effect_and_so_does_what_comes_after(world: World) -> None:
-    before = {row[0]: row for row in world.rows()}
+    before = {row[0]: row for row in world.before}
     merge = (
         "MERGE INTO {t} t USING (SELECT explode(array(7, 1000)) AS id) s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET v = 'm' WHEN NOT MATCHED THEN INSERT (id, v, x) VALUES (1000, 'n', 0)"
@@ -235,7 +238,7 @@ def test_an_update_and_a_merge_meanwhile_keep_their_effect_and_so_does_what_come
 def test_what_cannot_be_hidden_is_planned_again(world: World, statement: str, way: str) -> None:
     theirs, after = world.statement(statement), list[object]()
     with suppress(Conflict):
-        outcome = world.rewrite(when_written(theirs, lambda: after.append(world.rows())), way)
+        outcome = world.rewrite(when_written(theirs, lambda: after.append(world.by_hand())), way)
         assert [end.status for end in outcome.groups] == [STALE]
     assert [world.rows()] == after
     versions = range(tables.newest(world.path) + 1)

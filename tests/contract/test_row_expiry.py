@@ -4,7 +4,7 @@ The rows before and after are read by Spark and by two engines that are not ours
 """
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from shared.errors import RefusedFiles, Unsupported
 from tests.support.aged_iceberg import AgedIceberg
 from tests.support.aged_rows import NOW, AgedDelta, at_ms, changed, days_ago
 from tests.support.local_vacuum import Control
+from tests.support.long_suites import beyond
 
 pytestmark = [
     pytest.mark.spark,
@@ -24,6 +25,7 @@ ROWS = "90 days of ts, rows"
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 MAPPED = {"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"}
+BUCKETS = "bucket(2, id)"
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 
 NewTable = Callable[..., AgedDelta | AgedIceberg]
@@ -58,27 +60,33 @@ def test_files_go_whose_rows_are_all_over_and_the_dry_run_says_which(new_table: 
     assert changed(table.run()) == {}
 
 
-@pytest.mark.long("contracts")
-@pytest.mark.parametrize(("new_table", "properties"), [("delta", {}), of(1), of(2), of(3)], indirect=["new_table"])
+TIMES: Mapping[str, tuple[str, Callable[[datetime], Any]]] = {
+    "timestamp": ("TIMESTAMP", lambda day: day),
+    "without a zone": ("TIMESTAMP_NTZ", lambda day: day),
+    "date": ("DATE", lambda day: day.date()),
+    "days": ("STRING", lambda day: f"{day:%Y-%m-%d}"),
+    "plain days": ("STRING", lambda day: f"{day:%Y%m%d}"),
+    "numbers": ("INT", lambda day: int(f"{day:%Y%m%d}")),
+}
+"""Types of a partition's column, and how it spells a moment."""
+PLACES = (("delta", {}), of(1), of(2), of(3))
+IN_TURN = [
+    (*PLACES[(turn + place) % len(PLACES)], time) for turn in range(len(PLACES)) for place, time in enumerate(TIMES)
+]
+"""Each time in one place, then a timestamp in Iceberg, whose partitions end at an instant, then all others."""
+
+
 @pytest.mark.parametrize(
-    ("kind", "spelled"),
-    [
-        ("DATE", lambda day: day.date()),
-        ("STRING", lambda day: f"{day:%Y-%m-%d}"),
-        ("STRING", lambda day: f"{day:%Y%m%d}"),
-        ("INT", lambda day: int(f"{day:%Y%m%d}")),
-        ("TIMESTAMP", lambda day: day),
-        ("TIMESTAMP_NTZ", lambda day: day),
-    ],
-    ids=["date", "days", "plain days", "numbers", "timestamp", "without a zone"],
+    ("new_table", "properties", "time"), beyond(len(TIMES) + 1, IN_TURN, "care"), indirect=["new_table"]
 )
 def test_a_partition_goes_once_its_time_is_over_everywhere(
-    new_table: NewTable, properties: Mapping[str, str], kind: str, spelled: Any
+    new_table: NewTable, properties: Mapping[str, str], time: str
 ) -> None:
     """A day is over when it has ended in the last zone, which is 36 hours after it began in UTC.
 
     Partitions of Iceberg by an instant have its value, and others a text without a zone.
     """
+    kind, spelled = TIMES[time]
     days = kind in ("DATE", "STRING", "INT")
     begins = (NOW - timedelta(days=90)).replace(hour=0, minute=0, second=0)
     table = new_table(kind=kind, by="ts", properties=properties)
@@ -93,16 +101,20 @@ def test_a_partition_goes_once_its_time_is_over_everywhere(
     assert "groups_proofread_by_rows" not in done.figures, "values of partitions are in the metadata"
 
 
-@pytest.mark.long("contracts")
+LAID_OUT = [
+    ("delta", VECTORS | FEED | MAPPED, ""),
+    (*of(1), BUCKETS),
+    (*of(2, **MERGE_ON_READ), BUCKETS),
+    (*of(3, **MERGE_ON_READ), ""),
+    *(("delta", properties, "") for properties in ({}, VECTORS | FEED, MAPPED)),
+    *((*of(version), by) for version, by in ((1, ""), (2, ""), (2, BUCKETS))),
+    *((*of(version, **MERGE_ON_READ), by) for version, by in ((2, ""), (3, BUCKETS))),
+]
+
+
 @pytest.mark.parametrize(
     ("new_table", "properties", "by"),
-    [
-        ("delta", {}, ""),
-        ("delta", VECTORS | FEED, ""),
-        ("delta", MAPPED, ""),
-        *((*of(version, **more), by) for version, more in ((1, {}), (2, {})) for by in ("", "bucket(2, id)")),
-        *((*of(version, **MERGE_ON_READ), by) for version in (2, 3) for by in ("", "bucket(2, id)")),
-    ],
+    beyond(4, LAID_OUT, "care"),
     indirect=["new_table"],
 )
 def test_rows_leave_files_that_hold_others_by_the_owners_word(
@@ -132,10 +144,9 @@ def test_rows_leave_files_that_hold_others_by_the_owners_word(
     assert table.ids() == kept
 
 
-@pytest.mark.long("contracts")
 @pytest.mark.parametrize(
     ("new_table", "properties"),
-    [("delta", VECTORS), of(2, **MERGE_ON_READ), of(3, **MERGE_ON_READ)],
+    beyond(2, [("delta", VECTORS), of(3, **MERGE_ON_READ), of(2, **MERGE_ON_READ)], "care"),
     indirect=["new_table"],
 )
 def test_rows_that_others_add_change_or_delete_meanwhile_end_as_they_want(

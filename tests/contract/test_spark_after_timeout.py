@@ -53,7 +53,7 @@ def test_a_jvm_that_died_is_stopped_without_an_error():
 """
 
 
-@pytest.mark.long("crashes")
+@pytest.mark.long("care")
 def test_a_timeout_in_a_jvm_call_ends_that_spark_and_the_next_test_has_another(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

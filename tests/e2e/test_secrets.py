@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from services.bootstrap import prepare
-from tests.support.stack import free_port
+from tests.support.local_http import LOCAL
+from tests.support.stack import QUICK_JAVA, free_port
 from tests.support.time_limits import scaled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.s3, pytest.mark.timeout(600), pytest.mark.long("s3")]
@@ -54,7 +55,13 @@ def words_of(process: psutil.Process) -> set[str]:
 
 def test_no_argument_and_no_log_of_a_standalone_has_a_secret(tmp_path: Path) -> None:
     address, data = f"127.0.0.1:{free_port()}", tmp_path / "data"
-    environment = {**os.environ, **ENVIRONMENT, "LAKEWRIGHT_DATA_DIR": str(data), "LAKEWRIGHT_HTTP_ADDRESS": address}
+    environment = {
+        **os.environ,
+        **QUICK_JAVA,
+        **ENVIRONMENT,
+        "LAKEWRIGHT_DATA_DIR": str(data),
+        "LAKEWRIGHT_HTTP_ADDRESS": address,
+    }
     environment.pop("LAKEWRIGHT_REDIS_URL", None)
     prepare(environment)
     printed = tmp_path / "printed"
@@ -67,7 +74,7 @@ def test_no_argument_and_no_log_of_a_standalone_has_a_secret(tmp_path: Path) -> 
         deadline = time.monotonic() + scaled(240)
         while not is_working(address) and time.monotonic() < deadline and process.poll() is None:
             words |= words_of(psutil.Process(process.pid))
-            time.sleep(0.02)
+            time.sleep(0.1)
         assert is_working(address), printed.read_text()
         words |= words_of(psutil.Process(process.pid))
     finally:
@@ -90,6 +97,7 @@ def is_working(address: str) -> bool:
             f"http://{address}/v1/actors",
             headers={"Authorization": f"Bearer {ENVIRONMENT['LAKEWRIGHT_TOKEN']}"},
             timeout=scaled(20),
+            **LOCAL,
         )
     except httpx.TransportError:
         return False

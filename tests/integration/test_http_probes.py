@@ -12,6 +12,7 @@ from decider.background import runner
 from decider.background.runner import Schedule
 from shared.retry import RetryPolicy
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.local_http import LOCAL
 from tests.support.redis_server import RedisServer
 from tests.support.stack import ROOT, Stack, free_port
 from tests.support.time_limits import scaled
@@ -184,7 +185,7 @@ def test_the_decider_process_starts_without_redis_serves_when_it_comes_and_ends_
     def status() -> int:
         assert process.alive, process.log.read_text()[-2000:]
         try:
-            return httpx.get(f"{stack.url}/readyz", timeout=scaled(5), trust_env=False).status_code
+            return httpx.get(f"{stack.url}/readyz", timeout=scaled(5), **LOCAL).status_code
         except httpx.TransportError:
             return 0
 

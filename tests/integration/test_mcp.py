@@ -11,6 +11,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.support.live_decider import WrittenTable
+from tests.support.local_http import LOCAL
 from tests.support.stack import ROOT, Stack, free_port
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -42,7 +43,7 @@ def read_version(client: httpx.Client) -> int:
 
 def rest(stack: Stack, token: str) -> httpx.Client:
     headers = {"authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=stack.url, headers=headers, timeout=scaled(30), trust_env=False)
+    return httpx.Client(base_url=stack.url, headers=headers, timeout=scaled(30), **LOCAL)
 
 
 def assistant(url: str, token: str = VIEWER) -> Client:

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from tests.support.fake_programs import fake_java
+from tests.support.local_http import LOCAL
 from tests.support.stack import ROOT, free_port, lakewright
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -108,7 +109,7 @@ def test_a_standalone_is_found_by_its_directory_and_keeps_everything_to_its_user
         def is_ready() -> bool:
             assert process.poll() is None, said.read_text()
             try:
-                return httpx.get(f"http://{address}/readyz", timeout=scaled(20)).status_code == 200
+                return httpx.get(f"http://{address}/readyz", timeout=scaled(20), **LOCAL).status_code == 200
             except httpx.TransportError:
                 return False
 

@@ -16,6 +16,7 @@ from pyiceberg.table.snapshots import Operation
 
 from tests.support.catalog_faults import CREDENTIAL
 from tests.support.iceberg_server import catalog_process, iceberg_server
+from tests.support.local_http import LOCAL
 from tests.support.stack import free_port
 from tests.support.time_limits import scaled
 
@@ -58,7 +59,7 @@ class RestLake:
 
     def fail(self, *kinds: str) -> None:
         """Plan what happens to the next commits, see `tests.support.catalog_faults`."""
-        httpx.post(f"{self.uri}/faults", json=kinds, timeout=scaled(20)).raise_for_status()
+        httpx.post(f"{self.uri}/faults", json=kinds, timeout=scaled(20), **LOCAL).raise_for_status()
 
     def oauth(self, credential: str = CREDENTIAL) -> dict[str, str]:
         """Return the options of a client that gets its tokens by OAuth2."""
@@ -67,7 +68,7 @@ class RestLake:
 
     def revoke(self) -> None:
         """Accept none of the tokens any more that were issued so far."""
-        httpx.delete(f"{self.uri}/tokens", timeout=scaled(20)).raise_for_status()
+        httpx.delete(f"{self.uri}/tokens", timeout=scaled(20), **LOCAL).raise_for_status()
 
     def planned(self) -> int:
         """Return for how many commits it is planned what happens to them."""
@@ -82,7 +83,7 @@ class RestLake:
         return self._counts()["late"] == 0
 
     def _counts(self) -> dict[str, int]:
-        counts: dict[str, int] = httpx.get(f"{self.uri}/faults", timeout=scaled(20)).raise_for_status().json()
+        counts: dict[str, int] = httpx.get(f"{self.uri}/faults", timeout=scaled(20), **LOCAL).raise_for_status().json()
         return counts
 
     def ids(self) -> list[int]:

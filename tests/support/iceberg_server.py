@@ -21,6 +21,7 @@ from services.actor.settings import ALLOW_S3
 from services.bootstrap import prepare
 from services.paths import ivy_dir
 from shared.paths.store_options import StoreOptions
+from tests.support.local_http import LOCAL
 from tests.support.maven_jars import MavenJars, java, spark_jars
 from tests.support.stack import ROOT, free_port
 from tests.support.time_limits import scaled
@@ -41,7 +42,7 @@ def catalog_process(
     def is_up() -> bool:
         assert server.poll() is None, log.read_text()[-2000:]
         try:
-            return httpx.get(f"{url}/v1/config", timeout=scaled(20)).is_success
+            return httpx.get(f"{url}/v1/config", timeout=scaled(20), **LOCAL).is_success
         except httpx.TransportError:
             return False
 

@@ -35,6 +35,7 @@ from services.decider.header_timeout import MAX_HEAD_BYTES
 from services.decider.settings import Address, DeciderSettings, LocationSettings, TrackingSettings, parse_policy
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.policy.policy import Policy
+from tests.support.local_http import LOCAL
 from tests.support.stack import s3_event
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -93,7 +94,7 @@ class LiveDecider:
         self._thread.start()
         until("the decider serves", lambda: server.started)
         headers = {"authorization": f"Bearer {self.settings.access.token}"} if self.settings.access.token else {}
-        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=scaled(30), trust_env=False)
+        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=scaled(30), **LOCAL)
         return self
 
     def __enter__(self) -> Self:

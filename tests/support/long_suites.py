@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.nodeid}: its file does not spell {suite}; see SPELLINGS in {__name__}")
         if suites and ALL not in asked and not set(suites) & set(asked):
             item.add_marker(pytest.mark.skip(reason=f"a long test: make {TARGETS[suites[0]]}"))
+
+
+def pairs_first(*choices: tuple[Any, Any]) -> list[tuple[Any, ...]]:
+    """Return all combinations, first the half of them that has each choice, and of three or more each two together."""
+    picks = sorted(product((0, 1), repeat=len(choices)), key=lambda picked: sum(picked) % 2)
+    return [tuple(pair[one] for pair, one in zip(choices, picked, strict=True)) for picked in picks]
 
 
 def beyond(first: int, values: Iterable[Any], suite: str = "contracts") -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import boto3
 import httpx
 
+from tests.support.local_http import LOCAL
 from tests.support.stack import free_port
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -85,7 +86,7 @@ class Minio:
         assert self._process is not None
         assert self._process.poll() is None, self.log
         try:
-            return httpx.get(f"{self.url}/minio/health/cluster", timeout=scaled(2), trust_env=False).is_success
+            return httpx.get(f"{self.url}/minio/health/cluster", timeout=scaled(2), **LOCAL).is_success
         except httpx.TransportError:
             return False
 

@@ -43,6 +43,7 @@ from shared.table import CommitOrigin
 from tests.support.delta_lab import mark
 from tests.support.forced_copies import FORCED_LIMITS
 from tests.support.local_vacuum import Control
+from tests.support.spark_session import QUICK
 from tests.support.stack import ROOT
 from tests.support.steering import Steering
 from tests.support.time_limits import scaled
@@ -67,7 +68,7 @@ def _spark(options: Options) -> Iterator[Any]:
             work_dir=Path(folder),
             ivy_dir=ivy_dir(os.environ),
             s3=hadoop_settings(StoreOptions(options)),
-            extra={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+            extra=QUICK,
         )
         spark = build_session(settings, java_home=find_java(java_search(os.environ)).path)
         try:

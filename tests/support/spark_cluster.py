@@ -20,6 +20,7 @@ import pyspark
 from actor.jvm.java import find_java
 from services.paths import java_search
 from tests.soak.disk import wrapper_of_namespace
+from tests.support.local_http import LOCAL
 from tests.support.stack import free_port
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -89,7 +90,7 @@ class SparkCluster:
 
     def state(self) -> Any:
         """Return what the master reports: workers, applications and their cores."""
-        return httpx.get(f"http://{HOST}:{self.web_port}/json/", timeout=scaled(10)).json()
+        return httpx.get(f"http://{HOST}:{self.web_port}/json/", timeout=scaled(10), **LOCAL).json()
 
     def executors(self) -> list[psutil.Process]:
         """Return the processes of all executors."""

@@ -24,6 +24,7 @@ QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.snapshotPartitions": "1",  # The tables have a handful of files.
     "spark.sql.shuffle.partitions": "1",
+    "spark.buffer.pageSize": "256k",  # Else each sort and each aggregate clears tens of megabytes for its rows.
 }
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,12 +13,16 @@ from typing import Any, Self
 
 import httpx
 
+from tests.support.local_http import LOCAL
 from tests.support.redis_server import RedisServer
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = "target-file-size=256kb,min-input-files=4,max-job-wait=off"
+
+QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For processes that start a JVM: each path runs a few times only, and the first compiler serves that better."""
 
 
 def s3_event(key: str, bucket: str = "lake", name: str = "ObjectCreated:Put") -> dict[str, Any]:
@@ -40,7 +44,7 @@ def lakewright(
     return subprocess.run(
         [sys.executable, "-m", "services.cli", *arguments],
         cwd=ROOT,
-        env=env,
+        env={**QUICK_JAVA, **(os.environ if env is None else env)},
         capture_output=True,
         text=True,
         timeout=scaled(seconds),
@@ -113,8 +117,7 @@ class Stack:
             "LAKEWRIGHT_LEASE_S": f"{scaled(5):.0f}",
             # Tests run beside each other, and wait for background work, too.
             "LAKEWRIGHT_BACKGROUND_LOAD": "1",
-            # Each path runs a few times only: the JVM's first compiler serves a test better than its second.
-            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            **QUICK_JAVA,
         }
         with log.open("wb") as output:
             popen = subprocess.Popen(
@@ -155,12 +158,12 @@ class Stack:
         return self.pause_file.read_text() if self.pause_file.exists() else ""
 
     def get(self, path: str, **params: Any) -> Any:
-        answer = httpx.get(self.url + path, params=params, timeout=scaled(10))
+        answer = httpx.get(self.url + path, params=params, timeout=scaled(10), **LOCAL)
         answer.raise_for_status()
         return answer.json()
 
     def post(self, path: str, body: Any) -> httpx.Response:
-        return httpx.post(self.url + path, json=body, timeout=scaled(10))
+        return httpx.post(self.url + path, json=body, timeout=scaled(10), **LOCAL)
 
     def notify(self, table: Path, version: int) -> None:
         """Post the S3 notification of one commit."""
@@ -186,7 +189,7 @@ class Stack:
     def _ready(self, process: Process) -> bool:
         assert process.alive, process.log.read_text()[-3000:]
         try:
-            return httpx.get(self.url + "/readyz", timeout=scaled(2)).status_code == httpx.codes.OK
+            return httpx.get(self.url + "/readyz", timeout=scaled(2), **LOCAL).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
 

@@ -19,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from services.demo.writer import notification
+from tests.support.local_http import LOCAL
 from tests.support.time_limits import scaled
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("value", pa.string())])
@@ -101,7 +102,7 @@ class Writer:
         self._notes.write(json.dumps(what) + "\n")
         self._notes.flush()
         try:
-            httpx.post(self._url, json=notification(self.location.name, table.version()), timeout=scaled(5))
+            httpx.post(self._url, json=notification(self.location.name, table.version()), timeout=scaled(5), **LOCAL)
         except httpx.HTTPError as lost:
             print(f"event lost: {lost}")
 

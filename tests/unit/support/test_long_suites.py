@@ -1,10 +1,11 @@
 """A long test runs where its suite was asked for, and its skip names the target elsewhere."""
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from tests.support.long_suites import TARGETS, beyond
+from tests.support.long_suites import TARGETS, beyond, pairs_first
 
 ROOT = Path(__file__).resolve().parents[3]
 SUITE = """
@@ -70,6 +71,14 @@ def test_only_the_first_parameters_are_short() -> None:
     assert one == "a"
     assert (two.values, three.values) == (("b",), ("c", 1))
     assert [mark.name for mark in (*two.marks, *three.marks)] == ["long", "long"]
+
+
+def test_half_of_all_combinations_has_each_choice_and_of_three_each_two_together() -> None:
+    two = pairs_first((0, 1), (2, 3))
+    assert (two[:2], len({*two})) == ([(0, 2), (1, 3)], 4)
+    three = pairs_first((0, 1), (2, 3), (4, 5))
+    assert len({*three}) == 8
+    assert len({pair for one in three[:4] for pair in combinations(one, 2)}) == 12
 
 
 def test_each_suite_has_a_target_that_asks_for_it() -> None:
