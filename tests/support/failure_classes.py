@@ -42,11 +42,11 @@ OF_ICEBERG: dict[Expected, str] = {
     "UnprocessableEntityException",
     (Meaning.TRANSIENT, Verdict.REFUSED): "ServiceUnavailableException CleanableFailure",
     (Meaning.PERMANENT, Verdict.UNKNOWN): "NoSuchWarehouseException",
-    _NOTHING_KNOWN: "BulkDeletionFailureException CommitStateUnknownException InvalidStatsFileException LockException "
-    "NamespaceNotEmptyException NoSuchPlanIdException NoSuchPlanTaskException NotCompleteException NotFoundException "
-    "PendingUpdateFailedException RESTException RemotePlanTimeoutException RuntimeIOException RuntimeMetaException "
-    "ServiceFailureException UncheckedInterruptedException UncheckedSQLException UnrecoverableException "
-    "ValidationFailureException WaitingForLockException",
+    _NOTHING_KNOWN: "BulkDeletionFailureException CommitStateUnknownException InvalidStatsFileException "
+    "InvalidWkbException LockException NamespaceNotEmptyException NoSuchPlanIdException NoSuchPlanTaskException "
+    "NotCompleteException NotFoundException PendingUpdateFailedException RESTException RemotePlanTimeoutException "
+    "RuntimeIOException RuntimeMetaException ServiceFailureException UncheckedInterruptedException "
+    "UncheckedSQLException UnrecoverableException ValidationFailureException WaitingForLockException",
 }
 
 OF_STORES: dict[Expected, str] = {

@@ -25,7 +25,7 @@ RECORDS = {
     "decider/decide/ledger.py": {"LedgerRecord"},
     "decider/store/fleet_history.py": {"FleetSample"},
     "decider/store/queue/actor_registry.py": {"ActorRecord"},
-    "decider/store/tables/advice_records.py": {"Advice"},
+    "decider/store/tables/advice_records.py": {"Advice", "Evidence"},
     "decider/store/registry/discovery_lease.py": {"DiscoveryProgress"},
     "decider/store/redis/redis_health.py": {"ServerStatus"},
     "decider/store/tables/table_history.py": {"TableSample"},
