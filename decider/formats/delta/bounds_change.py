@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.paths.sql_text import quoted
+from shared.policy.row_order import split_columns
 
 NAMED, COUNTED = "delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexedCols"
 DEFAULT_COUNT = "32"
@@ -21,9 +22,9 @@ def bounds_change(
     `fields`: of the table's schema. `column`: one of their names, not a partition column.
     """
     if NAMED in configuration:
-        names = [name for one in configuration[NAMED].split(",") if (name := one.strip())]
-        is_named = {column.lower(), quoted(column).lower()} & {name.lower() for name in names}
-        return {} if is_named else {NAMED: ",".join([*names, quoted(column)])}
+        names = configuration[NAMED].strip()
+        is_named = quoted(column).lower() in map(_spelled, split_columns(names))
+        return {} if is_named else {NAMED: f"{names},{quoted(column)}" if names else quoted(column)}
     try:
         count = int(configuration.get(COUNTED, DEFAULT_COUNT))
     except ValueError:
@@ -34,6 +35,12 @@ def bounds_change(
         if field["name"] == column:
             break
     return {COUNTED: str(place)} if 0 <= count < place else {}
+
+
+def _spelled(name: str) -> str:
+    """Return a name of the list as `quoted` has it; with a point outside of backticks, it is of a field in a struct."""
+    name = name.strip().lower()
+    return name if "`" in name or "." in name else quoted(name)
 
 
 def _leaves(kind: object) -> int:

@@ -34,6 +34,10 @@ LIST = {"type": "array", "elementType": "long"}
         pytest.param({NAMED: "c1, `C2`"}, PLAIN, "c2", {}, id="named"),
         pytest.param({NAMED: "c1,c2", COUNTED: "-1"}, PLAIN, "c3", {NAMED: "c1,c2,`c3`"}, id="not named"),
         pytest.param({NAMED: ""}, PLAIN, "c3", {NAMED: "`c3`"}, id="nothing is named"),
+        pytest.param({NAMED: "a, `b, c`"}, PLAIN, "c3", {NAMED: "a, `b, c`,`c3`"}, id="a name with a comma stays"),
+        pytest.param({NAMED: "a,`b, c`"}, PLAIN, "b, c", {}, id="a name with a comma"),
+        pytest.param({NAMED: "s.x"}, PLAIN, "s.x", {NAMED: "s.x,`s.x`"}, id="a field of a struct is another column"),
+        pytest.param({NAMED: "`s.x`,`a``b`"}, PLAIN, "a`b", {}, id="a name with a backtick"),
     ],
 )
 def test_delta_leaves_out_what_is_not_named_or_beyond_a_count(
