@@ -12,12 +12,14 @@ from shared.policy.row_order import split_columns
 
 NAMED, COUNTED = "delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexedCols"
 DEFAULT_COUNT = "32"
+MOST_MORE = 32
+"""Columns that are given bounds besides: the bounds of more in each entry of the log would cost all its readers."""
 
 
 def bounds_change(
     configuration: Mapping[str, str], fields: Iterable[Mapping[str, Any]], partition_columns: Iterable[str], column: str
 ) -> Mapping[str, str]:
-    """Return the property and its value; none if the properties do not leave the column out.
+    """Return the property and its value; none if the properties do not leave the column out, or too many before it.
 
     `fields`: of the table's schema. `column`: one of their names, not a partition column.
     """
@@ -34,7 +36,7 @@ def bounds_change(
         place += 0 if field["name"] in partitions else _leaves(field.get("type"))
         if field["name"] == column:
             break
-    return {COUNTED: str(place)} if 0 <= count < place else {}
+    return {COUNTED: str(place)} if 0 <= count < place <= count + MOST_MORE else {}
 
 
 def _spelled(name: str) -> str:

@@ -26,6 +26,8 @@ LIST = {"type": "array", "elementType": "long"}
     [
         pytest.param({}, PLAIN, "c31", {}, id="of the first 32"),
         pytest.param({}, PLAIN, "c32", {COUNTED: "33"}, id="beyond the first 32"),
+        pytest.param({COUNTED: "0"}, PLAIN, "c31", {COUNTED: "32"}, id="as many more as by default"),
+        pytest.param({COUNTED: "0"}, PLAIN, "c32", {}, id="too many more"),
         pytest.param({COUNTED: "0"}, PLAIN, "c0", {COUNTED: "1"}, id="none"),
         pytest.param({COUNTED: "-1"}, PLAIN, "c39", {}, id="all"),
         pytest.param({COUNTED: "many"}, PLAIN, "c39", {}, id="no number"),
