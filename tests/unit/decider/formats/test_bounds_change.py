@@ -68,3 +68,10 @@ def test_iceberg_leaves_out_by_mode_or_beyond_a_count(
     columns = {f"c{n}": (n, "long") for n in range(120)}
     change = {f"{MODE}column.{column}": "truncate(16)"} if is_left_out else {}
     assert iceberg_change(configuration, columns, column) == change
+
+
+def test_delta_needs_no_bounds_of_a_column_from_which_partitions_are_generated() -> None:
+    schema = fields("date", "timestamp", "long")
+    schema[0]["metadata"] = {"delta.generationExpression": "CAST(COALESCE(C1, c22) AS DATE)"}
+    changes = [delta_change({COUNTED: "0"}, schema, ["c0"], name) for name in ("c1", "c2")]
+    assert changes == [{}, {COUNTED: "2"}]
