@@ -54,13 +54,7 @@ class AdviceChanges:
         owner's.
         """
         advice = await self._find(table, advice_id, _APPLICABLE)
-        if needs_owner(advice):
-            raise Unsupported(
-                f"only the owner of {table.name} can make this change: run the statement of the advice, and the next "
-                "analysis notes it",
-                field="id",
-                allowed="`lakewright advice show`",
-            )
+        _require_job(table, advice)
         _require_effect(table, advice)
         if dry_run:
             await self._table_requests.require_properties(table)
@@ -77,11 +71,12 @@ class AdviceChanges:
     async def override(self, table: TableRef, advice_id: str) -> Advice:
         """Lay the change over the table's overrides, and note that it was applied.
 
-        Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed, or is an
-        order or bounds: they have an effect only in the table's own properties.
+        Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed, where it is
+        its owner's, and for an order, which has an effect only in the table's own properties.
         """
         advice = await self._find(table, advice_id, _APPLICABLE)
-        if advice.proof.order is not None or advice.proof.bounds is not None:
+        _require_job(table, advice)
+        if advice.proof.order is not None:
             raise Unsupported(
                 "this change has an effect only in the table's own properties: apply the advice without override",
                 field="override",
@@ -126,6 +121,15 @@ class AdviceChanges:
             if await self._store.replace(table.id, advice, now):
                 return now
         raise RetryableError(f"the advice for {table.name} changes at this moment; try again")
+
+
+def _require_job(table: TableRef, advice: Advice) -> None:
+    if needs_owner(advice):
+        raise Unsupported(
+            f"only the owner of {table.name} can make this change, as the advice shows; the next analysis notes it",
+            field="id",
+            allowed="`lakewright advice show`",
+        )
 
 
 def _require_effect(table: TableRef, advice: Advice) -> None:

@@ -44,13 +44,15 @@ def parse_first(
 ) -> tuple[dict[str, Any], dict[str, str], list[PropertyIssue]]:
     """Parse for each field the first of its names that is set and valid; `parsers` has field, name and parser.
 
-    Return the values and the names by field, and an issue for each name before it whose value is not valid.
+    An alias that is off leaves the field to a further one: two intervals of Amoro set one field here. Return the values
+    and the names by field, and an issue for each name before it whose value is not valid.
     """
     values: dict[str, Any] = {}
     named: dict[str, str] = {}
     issues: list[PropertyIssue] = []
     for sets, name, parse in parsers:
-        if name not in configuration or sets in values:
+        is_set = sets in values and (values[sets] is not None or named[sets].startswith(PREFIX))
+        if name not in configuration or is_set:
             continue
         try:
             values[sets] = parse(configuration[name])

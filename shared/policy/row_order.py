@@ -41,7 +41,7 @@ INPUT_ORDER = RowOrder()
 def parse_sort_columns(text: str) -> tuple[SortColumn, ...]:
     """Read a sort order such as ``a, b desc, `odd name` ``; raises ValueError with what was expected."""
     found = []
-    for part in _split(text):
+    for part in split_columns(text):
         match = _COLUMN.fullmatch(part.strip())
         if match is None:
             raise ValueError(f"{part.strip()!r} is no column with an optional asc or desc")
@@ -55,6 +55,6 @@ def parse_sort_columns(text: str) -> tuple[SortColumn, ...]:
     return tuple(found)
 
 
-def _split(text: str) -> list[str]:
+def split_columns(text: str) -> list[str]:
     """Split at commas outside of backticks: those with an even number of backticks after them."""
     return re.split(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)", text)

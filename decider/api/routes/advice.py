@@ -97,7 +97,7 @@ class ProofView(ResponseModel, alias_generator=read_from(before="current", after
         description="Assumed queries per hour that read the table; of an order, reported reads with filters."
     )
     before: ReplayedCostView = Field(description="Replay under the policy in effect.")
-    after: ReplayedCostView = Field(description="Replay under the advised policy.")
+    after: ReplayedCostView = Field(description="Replay under the advised policy; of bounds, as before.")
     half_share: Rounded4 = Field(
         description="Saved share of the cost over the half of the commits, of an order of the files, that saves less."
     )
@@ -117,7 +117,9 @@ class JudgementView(
     at: Moment = Field(description="Time of the judgement.")
     commits: int = Field(description="Number of commits since the change.")
     hours: Rounded2 = Field(description="Hours between the first and the last of them.")
-    predicted_share: Rounded4 = Field(description="Share of the cost that the advice promised to save.")
+    predicted_share: Rounded4 = Field(
+        description="Share of the cost that the advice promised to save; 0 for bounds, which promise nothing."
+    )
     saved_share: Rounded4 = Field(description="Share of the cost that was saved; negative if the table costs more.")
     former_cost_s: Rounded3 = Field(description="Cost under the former policy in core-seconds, by replay.")
     advised_cost_s: Rounded3 = Field(description="Cost under the advised policy in core-seconds, by replay.")

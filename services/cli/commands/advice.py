@@ -102,11 +102,12 @@ def _show_one(out: Output, answer: Any) -> None:
         out.line("No advice." if last is None else f"No advice at the last analysis, {at(last)}.")
         return
     proof = advice["proof"]
+    shown = ("before", "after") if proof["bounds"] is None else ("before",)
     out.line(f"{advice['message']} ({advice['status']})")
     out.rows(
         f"{counted(proof['commits'], 'commit')} over {time_span(proof['hours'] * 3600)}",
         ("", "core time", "rewriting", "reading", "storage", "files", "rewritten"),
-        [_cost(name, proof[key]) for name, key in (("before", "before"), ("after", "after"))],
+        [_cost(name, proof[name]) for name in shown],
     )
     if advice["judgement"] is not None:
         judged = advice["judgement"]
@@ -115,11 +116,12 @@ def _show_one(out: Output, answer: Any) -> None:
             f"Judged over {counted(judged['commits'], 'commit')}: saved {judged['saved_share']:.0%} of the cost"
             f"{predicted}."
         )
+    sets = f"sets {_properties(advice['change'])}"
     if advice["status"] == "open" and advice["needs_owner"]:
-        out.line(f"Run `{advice['statement']}`")
+        out.line(f"Run `{advice['statement']}`" if advice["statement"] else f"Its owner {sets}")
     elif advice["status"] == "open":
         command = f"lakewright advice apply {advice['table']} {advice['id']}"
-        runs = f"runs: {advice['statement']}" if advice["statement"] else f"sets {_properties(advice['change'])}"
+        runs = f"runs: {advice['statement']}" if advice["statement"] else sets
         out.line(f"`{command}` {runs}")
     if advice["problem"]:
         out.line(f"The last attempt to alter the table failed: {advice['problem']}")

@@ -56,6 +56,10 @@ function costText({ held, bounds }: StoredAdvice['proof']): string {
   return held === null ? 'rewriting and reading' : 'storage, counted as core time';
 }
 
+function changeText({ needs_owner, statement, change }: StoredAdvice): string {
+  return needs_owner && statement !== '' ? statement : formatProperties(change);
+}
+
 function AdviceCard({ advice, reload }: { advice: StoredAdvice; reload: () => void }) {
   const { proof, judgement } = advice;
   const path = { name: advice.table, advice: advice.id };
@@ -63,7 +67,7 @@ function AdviceCard({ advice, reload }: { advice: StoredAdvice; reload: () => vo
     <li>
       <Card title={advice.table} note={`${advice.status}, ${savingText(advice)}`}>
         <p>{advice.message}</p>
-        <pre class="block">{advice.needs_owner ? advice.statement : formatProperties(advice.change)}</pre>
+        <pre class="block">{changeText(advice)}</pre>
         <p class="note">
           Proof: {plural(proof.commits, 'commit')} over {duration(proof.hours * 3600)} cost{' '}
           {proof.bounds === null && `${duration(proof.after.cost_s)} instead of `}

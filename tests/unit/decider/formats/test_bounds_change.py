@@ -26,6 +26,8 @@ LIST = {"type": "array", "elementType": "long"}
     [
         pytest.param({}, PLAIN, "c31", {}, id="of the first 32"),
         pytest.param({}, PLAIN, "c32", {COUNTED: "33"}, id="beyond the first 32"),
+        pytest.param({COUNTED: "0"}, PLAIN, "c31", {COUNTED: "32"}, id="as many more as by default"),
+        pytest.param({COUNTED: "0"}, PLAIN, "c32", {}, id="too many more"),
         pytest.param({COUNTED: "0"}, PLAIN, "c0", {COUNTED: "1"}, id="none"),
         pytest.param({COUNTED: "-1"}, PLAIN, "c39", {}, id="all"),
         pytest.param({COUNTED: "many"}, PLAIN, "c39", {}, id="no number"),
@@ -34,6 +36,10 @@ LIST = {"type": "array", "elementType": "long"}
         pytest.param({NAMED: "c1, `C2`"}, PLAIN, "c2", {}, id="named"),
         pytest.param({NAMED: "c1,c2", COUNTED: "-1"}, PLAIN, "c3", {NAMED: "c1,c2,`c3`"}, id="not named"),
         pytest.param({NAMED: ""}, PLAIN, "c3", {NAMED: "`c3`"}, id="nothing is named"),
+        pytest.param({NAMED: "a, `b, c`"}, PLAIN, "c3", {NAMED: "a, `b, c`,`c3`"}, id="a name with a comma stays"),
+        pytest.param({NAMED: "a,`b, c`"}, PLAIN, "b, c", {}, id="a name with a comma"),
+        pytest.param({NAMED: "s.x"}, PLAIN, "s.x", {NAMED: "s.x,`s.x`"}, id="a field of a struct is another column"),
+        pytest.param({NAMED: "`s.x`,`a``b`"}, PLAIN, "a`b", {}, id="a name with a backtick"),
     ],
 )
 def test_delta_leaves_out_what_is_not_named_or_beyond_a_count(
@@ -62,3 +68,10 @@ def test_iceberg_leaves_out_by_mode_or_beyond_a_count(
     columns = {f"c{n}": (n, "long") for n in range(120)}
     change = {f"{MODE}column.{column}": "truncate(16)"} if is_left_out else {}
     assert iceberg_change(configuration, columns, column) == change
+
+
+def test_delta_needs_no_bounds_of_a_column_from_which_partitions_are_generated() -> None:
+    schema = fields("date", "timestamp", "long")
+    schema[0]["metadata"] = {"delta.generationExpression": "CAST(COALESCE(C1, c22) AS DATE)"}
+    changes = [delta_change({COUNTED: "0"}, schema, ["c0"], name) for name in ("c1", "c2")]
+    assert changes == [{}, {COUNTED: "2"}]

@@ -49,6 +49,20 @@ def test_a_budget_says_what_is_used_or_why_that_is_not_known(scope: str, used: f
     assert budget_use({"scope": scope, "budget": "2 x", "used": used, "renewed_at": "2027-12-31T00:00:00Z"}) == stated
 
 
+def test_advice_of_bounds_states_what_reads_cost_and_what_its_owner_has_to_do() -> None:
+    answer = documented("GET /v1/tables/{name}/advice", 200).json()
+    advice, change = answer["advice"], {"write.metadata.metrics.column.c": "truncate(16)"}
+    advice |= {"status": "open", "needs_owner": True, "change": change, "statement": "ALTER"}
+    stated = ran(answer, "advice", "show", "sales.orders").stdout
+    assert "Run `ALTER`" in stated
+    assert "after" not in stated, "what reads will cost is not known"
+    advice["statement"] = ""
+    stated = ran(answer, "advice", "show", "sales.orders").stdout
+    assert "Its owner sets write.metadata.metrics.column.c=truncate(16)" in stated
+    advice["proof"]["bounds"] = None
+    assert "after" in ran(answer, "advice", "show", "sales.orders").stdout
+
+
 def test_a_chosen_target_is_shown_with_its_newest_reason() -> None:
     answer = documented("GET /v1/tables/{name}", 200).json() | {"worth": {"text": "pays"}}  # Of its history.
     change = {"at": "2027-12-31T00:00:00Z", "reason": "more reads"}

@@ -179,6 +179,25 @@ def test_an_own_property_wins_over_its_aliases() -> None:
     assert layer.values == {"target_bytes": 32 * MIB}
 
 
+@pytest.mark.parametrize(
+    ("own", "minor", "major", "interval_s"),
+    [
+        pytest.param(None, "3600000", "86400000", 3_600, id="the first alias"),
+        pytest.param(None, "-1", "86400000", 86_400, id="the first alias is off"),
+        pytest.param(None, "-1", "-1", None, id="both are off"),
+        pytest.param("off", "3600000", "86400000", None, id="the own property is off"),
+    ],
+)
+def test_one_interval_of_amoro_that_is_off_leaves_the_other_in_force(
+    own: str | None, minor: str, major: str, interval_s: int | None
+) -> None:
+    names = ("self-optimizing.minor.trigger.interval", "self-optimizing.major.trigger.interval")
+    set_here = {} if own is None else {"lakewright.compact-interval": own}
+    assert read_properties(dict(zip(names, (minor, major), strict=True)) | set_here).values == {
+        "compact_interval_s": interval_s
+    }
+
+
 def test_foreign_properties_are_no_ones_business() -> None:
     assert read_properties({"delta.enableChangeDataFeed": "true", "comment": "x"}) == PolicyLayer()
 

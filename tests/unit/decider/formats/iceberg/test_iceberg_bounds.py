@@ -104,6 +104,14 @@ def test_files_have_the_bounds_of_the_newest_snapshot(tmp_path: Path) -> None:
         asyncio.run(table.snapshot_with_ranges("absent"))
 
 
+def test_no_bounds_are_proposed_of_a_column_whose_partitions_spare_its_reads(tmp_path: Path) -> None:
+    folder = IcebergFolder(tmp_path / "t", spec="day")
+    folder.create("0" * 26 + "00000f", {"write.metadata.metrics.default": "none"})
+    table = IcebergFormat(access(), IcebergSettings(reads_folders=True)).open(folder.location)
+    changes = [asyncio.run(table.snapshot_with_ranges(name)).metadata.bounds_change for name in ("ts", "id")]
+    assert changes == [{}, {"write.metadata.metrics.column.id": "truncate(16)"}]
+
+
 def test_a_table_without_a_snapshot_has_no_files(tmp_path: Path) -> None:
     folder = IcebergFolder(tmp_path / "t")
     folder.create("0" * 26 + "00000e")
