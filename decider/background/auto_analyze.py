@@ -55,6 +55,9 @@ LIST_EVERY_MS = 600_000
 AGAIN_MS = 20 * 3_600_000
 """Time between two analyses of a table: once a day, at any hour."""
 
+JUDGED_WITHIN_MS = 30 * 24 * 3_600_000
+"""Time in which an applied advice is judged alone; afterwards, others are offered: what judges it may be gone."""
+
 MAX_COMMITS = 500
 """Commits that are replayed, the newest ones: they show a habit, and take a second or two of one core."""
 
@@ -225,6 +228,8 @@ class AutoAnalyze:
             outcome = AnalysisOutcome.WAITING
         elif advice is not None and advice.status is AdviceStatus.APPLIED:
             now, outcome = await self._judged(table, advice, trace, now_ms)
+            if outcome is AnalysisOutcome.WAITING and now_ms - advice.changed_ms > JUDGED_WITHIN_MS:
+                now, outcome = await self._advised(table, advice, trace, in_force, now_ms)
         else:
             now, outcome = await self._advised(table, advice, trace, in_force, now_ms)
         if now != advice:

@@ -67,12 +67,12 @@ LEDGER_KEPT_TO_ARCHIVE = 5_000
 """The same with an archive, which also trims them after a week: a minute of the widest commits, with slack for an
 unavailable store. Beyond it the oldest are dropped, archived or not, because memory is bounded."""
 
-MAX_TIMERS = 6 * MAX_PARTITIONS
-"""Timers per ingest: two kinds for each partition, one of them for two windows of time, as many again that rewrites
-made needless, and two of partitions that time lets into a filter."""
+MAX_TIMERS = 8 * MAX_PARTITIONS
+"""Timers per ingest: three for each partition, as many again that rewrites made needless, and two of partitions that
+time lets into a filter."""
 
-MAX_RESET_TIMERS = 4 * MAX_RESET_PARTITIONS
-"""Timers per ingest with reset: two kinds for each partition, and two of those that time lets into a filter."""
+MAX_RESET_TIMERS = 5 * MAX_RESET_PARTITIONS
+"""Timers per ingest with reset: three for each partition, and two of those that time lets into a filter."""
 
 MAX_LEDGER = 1_000
 """Ledger records per ingest."""

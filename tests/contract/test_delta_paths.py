@@ -160,7 +160,7 @@ def test_values_of_every_type_lie_on_plain_paths(lab: DeltaLab, type_name: str, 
     assert lab.digest(str(path)) == before
 
 
-@pytest.mark.parametrize("column", beyond(1, ["größe", "a b"], "care"))
+@pytest.mark.parametrize("column", ["größe", "a b"])
 def test_column_names_lie_on_plain_paths(lab: DeltaLab, column: str) -> None:
     path = lab.directory / "t"
     mapping = {"delta.columnMapping.mode": "name"} if " " in column else {}

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 import deltalake
 import pytest
 
 from decider.background.applied_advice import CANCELLED_WAITING, AppliedAdvice
-from decider.background.auto_analyze import LIST_EVERY_MS, AnalysisOutcome
+from decider.background.auto_analyze import JUDGED_WITHIN_MS, LIST_EVERY_MS, AnalysisOutcome
 from decider.store.redis.queue_executor import connect
 from decider.store.tables.advice_records import Advice, Evidence, ReplayedCost
 from decider.store.tables.advice_store import AdviceStore
@@ -155,6 +156,22 @@ def test_cells_are_advised_by_reads_of_two_columns_and_applied_by_the_owner_alon
     world.go_on(name, 90)
     assert world.later() is AnalysisOutcome.JUDGED
     assert world.advice(name)["judgement"]["saved_share"] > 0.3, "new files are not read by the filters"
+
+
+def test_an_applied_advice_that_nothing_judges_any_more_keeps_no_other_back(world: AdviceWorld) -> None:
+    name = world.table("loads", process=LOADS, bounds=("a", "z"))
+    world.report_reads(name, LOOK_UP, 500)
+    assert world.run_once() is AnalysisOutcome.ADVISED
+    assert world.advice(name)["change"] == {"lakewright.sort-by": "v"}
+    assert world.apply(name).status_code == 200
+    world.alter(name)
+    table = world.decider.get(f"/v1/tables/{name}")["id"]
+    world.decider.run(world.decider.services.operations.redis.delete(keys.reads(table)))
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.WAITING
+    world.now_ms = int(time.time() * 1000) + JUDGED_WITHIN_MS  # It was applied by the clock.
+    world.go_on(name, 60)
+    assert world.later() in (AnalysisOutcome.NOTHING, AnalysisOutcome.ADVISED)
 
 
 def test_bounds_are_advised_by_reads_of_a_column_that_the_properties_leave_out_and_set_by_the_owner(
