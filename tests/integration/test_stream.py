@@ -102,6 +102,9 @@ def test_decisions_jobs_and_depth_are_reported_as_they_happen_and_a_reader_resum
     assert reported.data["outcome"] == "queued"
     while reader.next("queue").data["depth"]["queued"] != 1:
         pass
+    for change in ("pause", "resume"):  # It changes no depth.
+        decider.post(f"/v1/queue/{change}", {"scope": "queue", "name": ""}).raise_for_status()
+        assert reader.next("queue").data["depth"]["queued"] == 1
     (job,) = decider.get("/v1/jobs")["jobs"]
     decider.client.delete(f"/v1/jobs/{job['id']}")
     cancelled = reader.next("job").data

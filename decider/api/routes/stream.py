@@ -5,7 +5,7 @@ that are capped. So the number of readers is bounded, and nothing else has to be
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -67,7 +67,7 @@ class JobStreamEvent(ResponseModel):
 
 
 class QueueStreamEvent(ResponseModel):
-    """`queue`: queue depth, sent on every change, without an id."""
+    """`queue`: queue depth, sent on every change of it and of what is paused, without an id."""
 
     depth: dict[str, int] = Field(description="Number of jobs by state.")
     oldest_wait_s: float = Field(description="Wait of the oldest queued job in seconds.")
@@ -209,7 +209,7 @@ async def watch(
 
 @dataclass(slots=True)
 class _Subscription:
-    """One reader: the events it selects, its position, and the depth that it received last."""
+    """One reader: the events it selects, its position, and the depth and pauses that it was told last."""
 
     known_tables: TableServices
     queue: QueueServices
@@ -217,7 +217,7 @@ class _Subscription:
     selected: _Selection
     about: frozenset[str]
     tables: dict[TableId, TableRef] = field(default_factory=dict)
-    depth: dict[str, int] = field(default_factory=dict)
+    told: tuple[Mapping[str, int], tuple[str, ...]] = field(default_factory=lambda: ({}, ()))
     moves: MovePosition | None = None
     polls: int = 0
 
@@ -269,9 +269,9 @@ class _Subscription:
             return None
         found = await self.queue.admin.depth_of_all()
         depth = {state.value: count for state, count in found.depth.items()}
-        if depth == self.depth:
+        if (current := (depth, await self.queue.admin.pauses())) == self.told:
             return None
-        self.depth = depth
+        self.told = current
         return ServerSentEvent(
             event="queue", data=QueueStreamEvent(depth=depth, oldest_wait_s=found.oldest_wait_ms / 1000)
         )

@@ -122,6 +122,14 @@ class QueueAdmin:
         """Count the jobs per state in the queue and its groups."""
         return sum_of_depths([await self._queue.run(queries.depth(name)) for name in self._queue.names])
 
+    @translate_redis_errors
+    async def pauses(self) -> tuple[str, ...]:
+        """Return what is paused in the queue and in each of its groups, as they hold it; empty: nothing."""
+        pipeline = self._queue.redis.pipeline(transaction=False)
+        for name in self._queue.names:
+            pipeline.hget(keys.config(name), "paused")
+        return tuple(text(paused or "") for paused in await pipeline.execute())
+
     async def order(self, claims: int) -> tuple[NextJob, ...]:
         """Predict the next claims without claiming."""
         return await self._queue.run(queries.order(self._name, claims=claims))
