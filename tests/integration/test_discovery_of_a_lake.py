@@ -118,7 +118,8 @@ def test_a_thousand_tables_wait_until_they_are_resumed_and_their_end_is_foreseen
     decider.drain(LIMIT_S)
     assert found.new_tables == TABLES
     queue, now_ms = decider.services.queue, decider.services.operations.now_ms()
-    decider.run(queue.executor.redis.delete(keys.history_lease("default"), keys.history("default", MINUTE_MS)))
+    decider.run(queue.executor.redis.set(keys.history_lease("default"), "test"))
+    decider.run(queue.executor.redis.delete(keys.history("default", MINUTE_MS)))
     history = FleetHistory(queue.executor, "test")
     figures = (history, decider.services.tables.index, queue.admin, queue.counters)
     sampler = HistorySampler(*figures, events_received=lambda: 0, now_ms=lambda: now_ms)

@@ -112,7 +112,8 @@ def test_a_sample_has_the_sums_of_all_tables_and_is_shown(decider: LiveDecider, 
     )
     # The decider's own sampler has begun.
     own = [keys.history("default", int(step)) for step in SampleStep]
-    decider.run(redis.delete(keys.history_lease("default"), *own))
+    decider.run(redis.set(keys.history_lease("default"), "test"))
+    decider.run(redis.delete(*own))
     first = decider.run(sampler.run_once())
     assert first is not None
     assert (first.tables, first.files, first.files_needed, first.waiting) == (1, 12, 1, 1)

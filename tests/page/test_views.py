@@ -115,8 +115,9 @@ def test_the_history_of_thirty_days_is_drawn_with_events_and_core_time(
 ) -> None:
     services, now_ms = decider.services, decider.services.operations.now_ms()
     own = [keys.history("default", int(step)) for step in SampleStep]
-    decider.run(services.operations.redis.delete(keys.history_lease("default"), *own))
-    other = FleetHistory(services.queue.executor, "another decider")
+    redis, other = services.operations.redis, FleetHistory(services.queue.executor, "another decider")
+    decider.run(redis.set(keys.history_lease("default"), "another decider"))
+    decider.run(redis.delete(*own))
     assert decider.run(other.acquire())
     for hour in range(24 * 30):
         at_ms = now_ms - (24 * 30 - 1 - hour) * SampleStep.HOUR
