@@ -20,6 +20,7 @@ from tests.support.every_refusal import every_refusal, missing
 from tests.support.live_decider import LiveDecider, WrittenTable, deciders
 from tests.support.queue_bench import end_of
 from tests.support.table_samples import week_of_samples
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser]
 
@@ -116,6 +117,7 @@ def test_the_history_of_thirty_days_is_drawn_with_events_and_core_time(
     services, now_ms = decider.services, decider.services.operations.now_ms()
     own = [keys.history("default", int(step)) for step in SampleStep]
     redis, other = services.operations.redis, FleetHistory(services.queue.executor, "another decider")
+    until("the decider's own sampler waits", lambda: decider.run(other.newest()) is not None)
     decider.run(redis.set(keys.history_lease("default"), "another decider"))
     decider.run(redis.delete(*own))
     assert decider.run(other.acquire())
