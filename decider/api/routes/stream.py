@@ -209,7 +209,7 @@ async def watch(
 
 @dataclass(slots=True)
 class _Subscription:
-    """One reader: the events it selects, its position, and the depth and pauses that it was told last."""
+    """One reader: the events it selects, its position, and the depth and pauses that it received last."""
 
     known_tables: TableServices
     queue: QueueServices
@@ -217,7 +217,7 @@ class _Subscription:
     selected: _Selection
     about: frozenset[str]
     tables: dict[TableId, TableRef] = field(default_factory=dict)
-    told: tuple[Mapping[str, int], tuple[str, ...]] = field(default_factory=lambda: ({}, ()))
+    reported: tuple[Mapping[str, int], tuple[str, ...]] = field(default_factory=lambda: ({}, ()))
     moves: MovePosition | None = None
     polls: int = 0
 
@@ -269,9 +269,9 @@ class _Subscription:
             return None
         found = await self.queue.admin.depth_of_all()
         depth = {state.value: count for state, count in found.depth.items()}
-        if (current := (depth, await self.queue.admin.pauses())) == self.told:
+        if (current := (depth, await self.queue.admin.pauses())) == self.reported:
             return None
-        self.told = current
+        self.reported = current
         return ServerSentEvent(
             event="queue", data=QueueStreamEvent(depth=depth, oldest_wait_s=found.oldest_wait_ms / 1000)
         )

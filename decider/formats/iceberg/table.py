@@ -162,7 +162,7 @@ class IcebergTable:
         found = self._snapshot(head, snapshot, position, entries)
         ranges = {one.path: range_of(*one.bounds, kind) for one in entries if one.kind is None}
         files = tuple(replace(file, key_range=ranges[file.path]) for file in found.files)
-        # What partitions by a transform of a column spare its reads is not known: nothing is said to read all files.
+        # What partitions by a transform of a column spare its reads is not known: none counts as one of all files.
         is_source = any(column in names for names in head.sources.values())
         change = {} if is_source else bounds_change(found.metadata.configuration, head.records.columns, column)
         metadata = replace(found.metadata, sort_key=PartitionColumn(column, column, key), bounds_change=change)
