@@ -162,8 +162,14 @@ class LiveDecider:
         return CliRunner().invoke(app, ["--url", self.url, *arguments], env={"COLUMNS": "200"})
 
     def register(self, location: Path, name: str | None = None) -> str:
-        """Register a table, wait until it was read, and return its name."""
-        answer = self.post("/v1/tables", {"location": str(location)} | ({"name": name} if name else {}))
+        """Register a table once the registry takes changes, wait until it was read, and return its name."""
+        body = {"location": str(location)} | ({"name": name} if name else {})
+
+        def answered() -> httpx.Response | None:
+            given = self.post("/v1/tables", body)
+            return None if given.status_code == httpx.codes.SERVICE_UNAVAILABLE else given
+
+        answer = until("the registry takes changes", answered)
         assert answer.status_code == httpx.codes.CREATED, answer.text
         self.drain()
         return str(answer.json()["name"])
