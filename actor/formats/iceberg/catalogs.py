@@ -111,7 +111,11 @@ class TableLoader:
                 "LAKEWRIGHT_ICEBERG_FOLDERS=true if only one process commits to such tables",
                 field="location",
             )
-        return self._folders.load(hadoop_path(location))
+        place = hadoop_path(location)
+        table = self._folders.load(place)
+        # Iceberg locks by the text of a path: with another spelling than a writer's in this process, commits get lost.
+        own = str(table.location())
+        return self._folders.load(own) if place == f"file://{own}" else table
 
     @cached_property
     def _folders(self) -> Any:

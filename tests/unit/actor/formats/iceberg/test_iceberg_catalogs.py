@@ -74,6 +74,16 @@ def test_a_catalog_that_refuses_its_token_is_closed_and_opened_again(monkeypatch
 
 
 @pytest.mark.parametrize(
+    ("own", "loaded"), [("/lake/t", "/lake/t"), ("file:/lake/t", "file:///lake/t"), ("/moved/t", "file:///lake/t")]
+)
+def test_a_table_in_a_folder_is_loaded_as_its_writers_spell_its_path(own: str, loaded: str) -> None:
+    """Iceberg's lock is the text of a path: two spellings in one process are two locks, and commits get lost."""
+    made = TableLoader(SimpleNamespace(), SimpleNamespace(), {}, reads_folders=True)  # type: ignore[arg-type]
+    made._folders = SimpleNamespace(load=lambda path: SimpleNamespace(location=lambda: own, path=path))
+    assert made.load("file:///lake/t").raw.path == loaded
+
+
+@pytest.mark.parametrize(
     ("error", "loads", "options"),
     [
         ("NotAuthorizedException", [0], {"credential": "id:secret"}),
