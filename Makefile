@@ -89,7 +89,7 @@ SUITE.care := --long care --timeout=0 -q -s -m long
 BEFORE.care := tests.support.go_programs minio
 SUITE.properties := -n 2 --timeout=0 tests/property
 ENV.properties := LAKEWRIGHT_HYPOTHESIS_PROFILE=nightly
-SUITE.promises := -n 2 --dist loadgroup --long contracts --timeout=0 tests/property/test_window_traces.py tests/contract/test_queue_windows.py \
+SUITE.promises := -n 2 --dist loadgroup --long contracts --long care --timeout=0 tests/property/test_window_traces.py tests/contract/test_queue_windows.py \
 	tests/property/test_budget_traces.py tests/contract/test_queue_budgets.py tests/integration/test_budgets_of_tables.py \
 	tests/unit/shared/policy/test_budgets.py \
 	tests/unit/shared/policy/test_work_windows.py \

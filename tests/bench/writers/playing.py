@@ -68,6 +68,11 @@ class Played:
         """How often a group was written for one that landed."""
         return self.written / self.landed if self.landed else float("inf")
 
+    @property
+    def aborted_by_each(self) -> float:
+        """How many statements were aborted for each rewrite that landed: what fails aborts none."""
+        return self.aborted / max(1, self.calls - self.failed)
+
 
 def limits(done: Sequence[Played]) -> list[Limit]:
     """Return what has to be shown; aborted statements only beside a command that has replaced the files."""
@@ -81,7 +86,8 @@ def limits(done: Sequence[Played]) -> list[Limit]:
             Limit(f"{one.case}: bytes written in vain or left", one.in_vain + one.left, 0),
         ]
         if command := commands.get(one.case):
-            found.append(Limit(f"{one.case}: statements aborted, and by the command", one.aborted, command.aborted))
+            what = f"{one.case}: statements aborted for each rewrite that landed, and by the command"
+            found.append(Limit(what, one.aborted_by_each, command.aborted_by_each))
     return found
 
 
