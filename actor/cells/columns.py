@@ -65,7 +65,7 @@ class CellColumn:
         if text is None:
             return NULL
         if self.type == "string":
-            return int.from_bytes(bytes.fromhex(text)[: self.text_bytes].ljust(TEXT_BYTES, b"\0"))
+            return number_of_text(text, self.text_bytes)
         if self.type == "date":
             return int(text) + FIRST_DAY
         if self.type in INSTANTS:
@@ -102,19 +102,21 @@ class CellColumn:
 class Stored:
     """The values of a column as files store them, which have the order of its numbers: whole numbers, or texts.
 
-    A number is the value times `factor` plus `first`, and one of `every`; a text is 0 `every`.
+    A number is the value times `factor` plus `first`, and one of `every`; a text is 0 `every`, and its first
+    `text_bytes` count.
     """
 
     factor: int = 1
     first: int = 0
     every: int = 1
+    text_bytes: int = TEXT_BYTES
 
     def number(self, value: int | str | None) -> int:
         """Return the number of a row by its value; a text is spelled as the hexadecimal digits of its bytes."""
         if value is None:
             return NULL
         if isinstance(value, str):
-            return int.from_bytes(bytes.fromhex(value)[:TEXT_BYTES].ljust(TEXT_BYTES, b"\0"))
+            return number_of_text(value, self.text_bytes)
         return value // self.every * self.every * self.factor + self.first
 
     def bound(self, at: int) -> int | str | None:
@@ -128,6 +130,11 @@ class Stored:
 
 TEXTS = Stored(every=0)
 """How files store texts in their order."""
+
+
+def number_of_text(spelled: str, text_bytes: int) -> int:
+    """Return the number of a text, of which so many bytes count, by the hexadecimal digits of its bytes."""
+    return int.from_bytes(bytes.fromhex(spelled)[:text_bytes].ljust(TEXT_BYTES, b"\0"))
 
 
 def texts_of(columns: Sequence[CellColumn]) -> list[str]:

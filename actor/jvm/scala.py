@@ -106,6 +106,16 @@ class Scala:
         return JavaStatics(self, "spark.LocalTasks")
 
     @property
+    def row_sample(self) -> Any:
+        """Our class of a sample of rows (`RowSample.java`)."""
+        return self.resolve("io.lakewright.parquet.RowSample")
+
+    @cached_property
+    def cut_tree(self) -> JavaStatics:
+        """Our class of rows' ways along cuts (`CutTree.java`)."""
+        return JavaStatics(self, "parquet.CutTree")
+
+    @property
     def path(self) -> Any:
         """Class `org.apache.hadoop.fs.Path`."""
         return self.resolve("org.apache.hadoop.fs.Path")

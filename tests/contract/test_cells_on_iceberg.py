@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from actor.cells.columns import CellColumn
+from actor.cells.columns import CellColumn, Stored
 from actor.formats.iceberg import cell_table
+from actor.formats.iceberg.row_group_copy import IcebergCopier
 from actor.ports import TableJob
 from shared.errors import Corrupt, RefusedFiles, Unsupported
 from shared.formats.iceberg.cell_names import name_prefix
@@ -126,6 +127,33 @@ def test_rows_never_leave_their_partition_and_its_spec(ice: IcebergLab, version:
     assert (table.report()["left_bytes"], table.run().commits) == (0, ())
     assert table.require_lawful() > 4
     assert {partition for _, _, partition in table.cells()} == rows.keys()
+
+
+@pytest.fixture
+def divided(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What tasks gave of each operation; None: Spark wrote it."""
+    found: list[Any] = []
+    divide = IcebergCopier.divide
+
+    def noted(copier: IcebergCopier, *given: Any) -> Any:
+        found.append(divide(copier, *given))
+        return found[-1]
+
+    monkeypatch.setattr(IcebergCopier, "divide", noted)
+    return found
+
+
+def test_values_that_are_not_a_number_hide_no_row_of_an_output(ice: IcebergLab, divided: list[Any]) -> None:
+    """The count of all inputs could say that an output has nothing else, and readers would pass over it."""
+    table, key = IcebergCellsTable(ice, {"a": "BIGINT", "d": "DOUBLE", "t": "STRING"}, ("a",)), "pmod(id * 7919, 5000)"
+    table.insert(5000, f"{key} a; IF({key} < 2500, double('NaN'), 1.0) d; uuid() t")
+    seen = [f"SELECT count(*) FROM {table.name} WHERE {one}" for one in ("d < 2", "isnan(d)", "d IS NULL")]
+    assert table.run(force=True).commits
+    assert (len(divided), None in divided, table.require_lawful()) == (1, False, 2)
+    assert [ice.sql(one).collect()[0][0] for one in seen] == [2500, 2500, 0]
+    d = "readable_metrics.d"
+    told = ice.sql(f"SELECT {d}.nan_value_count, {d}.lower_bound, {d}.upper_bound FROM {table.name}.files").collect()
+    assert [tuple(row) for row in told] == [(None, 1.0, 1.0)] * 2
 
 
 @pytest.mark.long("iceberg")
@@ -271,11 +299,15 @@ def test_an_output_outside_of_its_cell_is_never_committed(ice: IcebergLab, monke
     table = IcebergCellsTable(ice, SMALL, ("a", "b"))
     table.insert(30_000, PAIRS.format(seed=1), files=3)
     before, files = table.paths(), ice.files_on_disk(table.name)
-    below = CellColumn.below
-    with monkeypatch.context() as patch:
-        patch.setattr(CellColumn, "below", lambda column, at: below(column, at + 50_000))
-        with pytest.raises(Corrupt, match="outside of its cell"):
-            table.run()
+    below, bound = CellColumn.below, Stored.bound
+    for by_spark in (False, True):
+        with monkeypatch.context() as patch:
+            patch.setattr(CellColumn, "below", lambda column, at: below(column, at + 50_000))
+            patch.setattr(Stored, "bound", lambda stored, at: bound(stored, at + 50_000))
+            if by_spark:
+                patch.setattr(IcebergCopier, "divide", lambda *_: None)
+            with pytest.raises(Corrupt, match="outside of its cell"):
+                table.run()
     assert (table.paths(), ice.files_on_disk(table.name)) == (before, files)
     with monkeypatch.context() as patch:
         other = name_prefix('[[["1","n"],null,1],[["2","n"],null,null]]')

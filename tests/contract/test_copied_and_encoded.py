@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as f
 
-from actor.formats.delta.column_merge import MERGED_REASONS
+from actor.formats.parquet.copy_rules import MERGED_REASONS
 from actor.ports import GroupOutcome, GroupStatus
 from shared.errors import Unsupported
 from shared.layout.planner import FileGroup, RewriteMode

@@ -9,12 +9,9 @@ from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.output_format import choose_codec
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.parquet.copy_rules import LAYOUT_REASONS, EncodeReason, NotCopied
+from actor.formats.parquet.copy_rules import MERGED_REASONS, NotCopied
 from actor.formats.parquet.footer_summary import codec_bytes
 from shared.errors import Unsupported
-
-MERGED_REASONS = LAYOUT_REASONS | {EncodeReason.WRITER, EncodeReason.KEY_VALUES}
-"""Reasons not to copy that are known last: the inputs have the same columns, and nothing of any of them is unusual."""
 
 
 class ColumnMerger:

@@ -118,16 +118,6 @@ class DeltaScala(Scala):
         """Our class that reads footers of a group's files, and writes them as one (`DeltaGroup.java`)."""
         return JavaStatics(self, "delta.DeltaGroup")
 
-    @property
-    def row_sample(self) -> Any:
-        """Our class of a sample of rows (`RowSample.java`)."""
-        return self.resolve("io.lakewright.parquet.RowSample")
-
-    @cached_property
-    def cut_tree(self) -> JavaStatics:
-        """Our class of rows' ways along cuts (`CutTree.java`)."""
-        return JavaStatics(self, "parquet.CutTree")
-
     @cached_property
     def qbeast(self) -> JavaStatics:
         """Our classes that place rows in an index of Qbeast's."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode, json_array
-from actor.formats.delta.column_merge import MERGED_REASONS
 from actor.formats.delta.copy_choice import DeltaCandidate
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import paths_and_sizes
@@ -19,7 +18,7 @@ from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.statistics import load_statistics
 from actor.formats.parquet.copy_choice import reason_to_encode
-from actor.formats.parquet.copy_rules import DEFAULT_LIMITS
+from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, MERGED_REASONS
 from actor.jvm.scala import jvm_context
 
 MOST_HIDDEN_ROWS = 200_000

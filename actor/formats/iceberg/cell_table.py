@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from actor.cells.columns import CellColumn, point_of, texts_of
+from actor.cells.columns import CellColumn
 from actor.cells.outputs import CellOutputs
 from actor.cells.plan import CellPlan
 from actor.formats.iceberg.cell_bounds import Bounds, box_of, cell_columns, named_columns, require_bounds
@@ -16,9 +16,10 @@ from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.inputs import InputGroup, LiveInput
 from actor.formats.iceberg.java_cells import JavaCells
 from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.row_group_copy import Division
 from actor.formats.iceberg.staged import StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
-from actor.formats.iceberg.write import Division, StagedWriter
+from actor.formats.iceberg.write import StagedWriter
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl
 from actor.rewrite.checks import require_free_space
@@ -157,19 +158,14 @@ class IcebergCells:
 
         def points(files: Sequence[LiveInput], every: int) -> list[Point]:
             with _named(files):
-                rows = writer.sample(_group(files), texts_of(plan.columns), every)
-            return [point_of(plan.columns, row) for row in rows]
+                return writer.sample(_group(files), plan.columns, every)
 
         for files, route, first in outputs.routes(points):
             with _named(files):
-                group = writer.write_divided(_group(files), self._division(outputs, route, first))
+                group = writer.write_divided(_group(files), _division(plan.columns, outputs, route, first))
                 written.append(group)
                 boxes |= self._placed(group, plan.columns, outputs, first)
         return boxes
-
-    def _division(self, outputs: CellOutputs[LiveInput], route: Route, first: int) -> Division:
-        ends = range(first, first + len(outputs_of(route)))
-        return Division(outputs.choice(route, 0), tuple(name_prefix(outputs.cell_tag(number)) for number in ends))
 
     def _placed(
         self, group: StagedGroup, columns: tuple[CellColumn, ...], outputs: CellOutputs[LiveInput], first: int
@@ -189,7 +185,7 @@ class IcebergCells:
         return found
 
     def _number(self, path: str) -> int:
-        """Return the number of the part in Spark that wrote a file, with which its own name begins."""
+        """Return the number of the output that a file is, with which its own name begins."""
         number = written_name(path).partition("-")[0]
         if not number.isdigit():
             raise self._unnamed(path)
@@ -212,6 +208,12 @@ def _named(files: Sequence[LiveInput]) -> Iterator[None]:
     except RefusedFiles as refused:
         refused.files = refused.files or tuple(one.path for one in files)
         raise
+
+
+def _division(columns: tuple[CellColumn, ...], outputs: CellOutputs[LiveInput], route: Route, first: int) -> Division:
+    ends = range(first, first + len(outputs_of(route)))
+    prefixes = tuple(name_prefix(outputs.cell_tag(number)) for number in ends)
+    return Division(columns, route, outputs.choice(route, 0), prefixes)
 
 
 def _ids(columns: Sequence[CellColumn]) -> list[int]:

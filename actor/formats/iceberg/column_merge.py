@@ -6,7 +6,6 @@ leaves the group to Spark.
 
 from collections.abc import Mapping, Sequence
 
-from actor.formats.parquet.copy_rules import LAYOUT_REASONS, NotCopied
 from actor.formats.parquet.footer_summary import FooterSummary, codec_bytes
 
 _PREFIX = "write.parquet."
@@ -31,9 +30,13 @@ _WITHOUT_EFFECT = frozenset(
 )
 
 
-def merge_settings(found: NotCopied, properties: Mapping[str, str]) -> tuple[str, Mapping[str, str]] | None:
-    """Return the codec and parquet-java's settings for a group that was not copied, None if Spark has to encode it."""
-    codec = _codec(found.files, properties) if found.reason in LAYOUT_REASONS else None
+MergeSettings = tuple[str, Mapping[str, str]]
+"""A codec, as Iceberg names it, and parquet-java's settings."""
+
+
+def merge_settings(files: Sequence[FooterSummary], properties: Mapping[str, str]) -> MergeSettings | None:
+    """Return the codec and parquet-java's settings for files of one schema, None if Spark has to encode them."""
+    codec = _codec(files, properties)
     if codec is None:
         return None
     own = {name.removeprefix(_PREFIX): value for name, value in properties.items() if name.startswith(_PREFIX)}

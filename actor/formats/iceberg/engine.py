@@ -213,7 +213,7 @@ class IcebergEngine(JvmEngine):
         check_place = self._checked_place(check, job.location)
 
         def open_for(head: TableHead) -> tuple[StagedWriter, CellTarget]:
-            rule = CopyRule(False, 0, self._settings.copy_limits)  # noqa: FBT003 - rows are divided
+            rule = CopyRule(limits=self._settings.copy_limits)
             writer, reader = self._writer(opened, head, rule, job.policy.proofread, job.origin.job)
             same = _HeadCheck(check_place, job.location, head.protocol.min_writer)
             mark, compared = job.mark().encode(), Comparisons(reader.check_places)

@@ -35,6 +35,7 @@ class PathTaken(StrEnum):
     BY_COLUMN = "by column"
     ENCODED = "encoded"
     DIVIDED = "divided"
+    DIVIDED_BY_COLUMN = "divided by column"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from actor.formats.iceberg.cell_keys import RowKeys
+from actor.formats.iceberg.column_merge import MergeSettings
 from actor.formats.iceberg.copy_choice import LINEAGE_IDS
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import AppliedDelete, LiveInput
@@ -60,13 +62,40 @@ class IcebergTasks:
 
     def merge(self, inputs: Sequence[LiveInput], codec: str, settings: Mapping[str, str]) -> Mapping[str, Any]:
         """Merge the inputs column by column and return what the file is, or its `obstacle`."""
-        hadoop = self._scala.hadoop_conf(self.session)
-        made = self._group(inputs).merged(jvm_context(self.session), hadoop, json.dumps(dict(settings)), codec.upper())
+        made = self._group(inputs).merged(*self._context, json.dumps(dict(settings)), codec.upper())
         return _decoded(made)
+
+    def sample(self, inputs: Sequence[LiveInput], keys: RowKeys, every: int) -> Mapping[str, Any]:
+        """Return about each so many-th row of the inputs by its keys as `read`, or the `obstacle`."""
+        return _decoded(self._group(inputs).read(*self._context, *keys.texts, self._scala.row_sample(every)))
+
+    def divide(
+        self,
+        inputs: Sequence[LiveInput],
+        keys: RowKeys,
+        how: MergeSettings,
+        cuts: Sequence[Any],
+        prefixes: Sequence[str],
+    ) -> Mapping[str, Any]:
+        """Divide the rows along cuts (`actor.cells.outputs.cuts_of`); return the files as `outputs`, or the `obstacle`.
+
+        how: codec and settings, as of a merge. prefixes: of the names of all outputs.
+        """
+        codec, settings = how
+        given = json.dumps(dict(settings)), codec.upper(), *keys.texts, self._scala.cut_tree.of(json.dumps(cuts))
+        return _decoded(self._group(inputs).divided(*self._context, *given, json.dumps(prefixes)))
+
+    @property
+    def _context(self) -> tuple[Any, Any]:
+        return jvm_context(self.session), self._scala.hadoop_conf(self.session)
 
     def describe(self, inputs: Sequence[LiveInput], path: str, size_bytes: int) -> Any:
         """Return Iceberg's object of an output, with the metrics that Iceberg's own writer would have given it."""
         return self._group(inputs).described(path, size_bytes)
+
+    def describe_part(self, inputs: Sequence[LiveInput], path: str, size_bytes: int, columns: Sequence[int]) -> Any:
+        """Return the same of one of several outputs; None if it has no bounds of one of these columns, by their ids."""
+        return self._group(inputs).part(path, size_bytes, json.dumps(columns))
 
     def _group(self, inputs: Sequence[LiveInput]) -> Any:
         paths = tuple(one.path for one in inputs)

@@ -1,10 +1,17 @@
-"""The copier of an Iceberg table's groups, and what it learns of their files before they are written in any way."""
+"""The copier of an Iceberg table's groups, and what it learns of their files before they are written in any way.
+
+It divides groups, too, by their clustering columns. Rows that are deleted by position are left out; deletes by value,
+and what else no task writes exactly, are left to Spark.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from actor.formats.iceberg.column_merge import merge_settings
+from actor.cells.columns import CellColumn
+from actor.cells.outputs import cuts_of
+from actor.formats.iceberg.cell_keys import RowKeys, find_keys
+from actor.formats.iceberg.column_merge import MergeSettings, merge_settings
 from actor.formats.iceberg.copy_choice import PARQUET, IcebergCandidate
 from actor.formats.iceberg.encode_limits import can_be_described
 from actor.formats.iceberg.group_footers import GroupFooters, read_group
@@ -13,9 +20,11 @@ from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_choice import CopyCandidate, RowGroupCopier
-from actor.formats.parquet.copy_rules import LAYOUT_REASONS, CopyRule, EncodeReason, NotCopied
+from actor.formats.parquet.copy_rules import MERGED_REASONS, CopyRule, EncodeReason, NotCopied
 from actor.formats.parquet.footer_summary import FooterSummary
 from shared.formats.iceberg.metadata import TableHead
+from shared.layout.cells.boxes import Point
+from shared.layout.cells.routes import Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,27 @@ class ReadGroup:
 
     live: InputGroup
     footers: GroupFooters
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Outputs of one group: where rows go by the columns, the number of a row's as SQL, and what each name begins with.
+
+    Numbers begin with 0, at the first output of the route.
+    """
+
+    columns: tuple[CellColumn, ...]
+    route: Route
+    choice: str
+    prefixes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DividedFiles:
+    """Outputs of a division that have rows, and how many rows of the inputs are left out."""
+
+    outputs: tuple[CopiedFile, ...]
+    hidden_rows: int
 
 
 class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
@@ -59,6 +89,9 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
 
     def choose(self, live: ReadGroup) -> CopyCandidate | NotCopied:
         """Ask the metadata, the footers, and at last Iceberg for columns and partitions."""
+        return self._choose(live, [bool(one.deletes) for one in live.live.inputs])
+
+    def _choose(self, live: ReadGroup, has_deletes: Sequence[bool]) -> CopyCandidate | NotCopied:
         group, inputs, footers = live.live.group, live.live.inputs, live.footers
         candidate = IcebergCandidate(
             mode=group.mode,
@@ -66,7 +99,7 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
             full_bytes=self._rule.full_bytes,
             format_version=self._head.protocol.min_writer,
             properties=self._head.metadata.configuration,
-            inputs=tuple(replace(one.entry, has_deletes=bool(one.deletes)) for one in inputs),
+            inputs=tuple(replace(one.entry, has_deletes=has) for one, has in zip(inputs, has_deletes, strict=True)),
             is_allowed=self._rule.is_allowed,
             is_available=self._classes.are_usable,
         )
@@ -75,7 +108,7 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
             return NotCopied(reason)
         candidate = candidate.with_footers(footers.files)
         reason = self.reason(candidate)
-        if reason is None or reason in LAYOUT_REASONS:  # The files are alike: what the first of them holds, all do.
+        if reason is None or reason in MERGED_REASONS:  # The files are alike: what the first of them holds, all do.
             mismatch = self._tasks.mismatch(inputs) if can_be_described(footers) else EncodeReason.TYPE_WIDENING
             candidate = replace(candidate, mismatch=mismatch)
             reason = self.reason(candidate)
@@ -87,11 +120,57 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
 
     def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
         """Merge the group, not copied for the reason found, column by column; None if Spark has to encode it."""
-        how = merge_settings(found, self._head.metadata.configuration)
+        how = self._settings(found)
         if how is None:
             return None
         result = self._classes.run(lambda: self._tasks.merge(live.live.inputs, *how))
         return None if result is None or "obstacle" in result else self.output(live, found.files, result)
+
+    def sample(self, live: ReadGroup, columns: Sequence[CellColumn], every: int) -> list[Point] | None:
+        """Return about each so many-th row as a point; None if Spark has to read them."""
+        moved = self._moved(live, columns)
+        if moved is None:
+            return None
+        keys, _ = moved
+        result = self._classes.run(lambda: self._tasks.sample(live.live.inputs, keys, every))
+        return None if result is None or "obstacle" in result else [keys.point(row) for row in result["read"]]
+
+    def divide(self, live: ReadGroup, division: Division) -> DividedFiles | None:
+        """Divide the rows of the group; None if Spark has to."""
+        inputs, columns = live.live.inputs, division.columns
+        moved = self._moved(live, columns)
+        if moved is None:
+            return None
+        keys, how = moved
+        cuts = cuts_of(division.route, keys.stored)
+        result = self._classes.run(lambda: self._tasks.divide(inputs, keys, how, cuts, division.prefixes))
+        if result is None or "obstacle" in result:
+            return None
+        sizes, ids = {one["place"]: one["size"] for one in result["outputs"]}, [int(one.path[0]) for one in columns]
+        try:
+            made = [self._tasks.describe_part(inputs, *one, ids) for one in sizes.items()]
+        except BaseException:
+            self._table.delete(sizes)
+            raise
+        if None in made:  # Footers leave out bounds of long texts, and Iceberg's own writer takes them from memory.
+            self._table.delete(sizes)
+            return None
+        return DividedFiles(tuple(map(CopiedFile, made)), keys.hidden_rows)
+
+    def _moved(self, live: ReadGroup, columns: Sequence[CellColumn]) -> tuple[RowKeys, MergeSettings] | None:
+        """Return the keys by which a task moves rows of the group, and its settings; None if Spark has to move them."""
+        inputs = live.live.inputs
+        how = self._settings(self._choose(live, [len(one.by_position) < len(one.deletes) for one in inputs]))
+        if how is None:
+            return None
+        hidden = [self._table.named(one.path, one.by_position) if one.deletes else () for one in inputs]
+        keys = find_keys(live.footers, columns, hidden)
+        return None if keys is None else (keys, how)
+
+    def _settings(self, chosen: CopyCandidate | NotCopied) -> MergeSettings | None:
+        """Return the settings of a task that writes the group by column, None if that is not exact."""
+        is_exact = not isinstance(chosen, NotCopied) or chosen.reason in MERGED_REASONS
+        return merge_settings(chosen.files or (), self._head.metadata.configuration) if is_exact else None
 
     def output(self, live: ReadGroup, _: Sequence[FooterSummary], result: Mapping[str, Any]) -> CopiedFile:
         """Return the file as Iceberg describes it."""

@@ -2,13 +2,14 @@
 
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
+from actor.cells.columns import CellColumn, point_of, texts_of
 from actor.cells.outputs import is_sampled
 from actor.formats.iceberg.encode_limits import (
     needs_row_reader,
@@ -24,7 +25,7 @@ from actor.formats.iceberg.inputs import InputGroup, known_rows
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.output_check import PathTaken
 from actor.formats.iceberg.proof_request import partition_constants
-from actor.formats.iceberg.row_group_copy import CopiedFile, ReadGroup
+from actor.formats.iceberg.row_group_copy import CopiedFile, DividedFiles, Division, ReadGroup
 from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
@@ -33,6 +34,7 @@ from actor.proofread.model import Deletes, Proof
 from shared.errors import Corrupt, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg.cell_names import name_prefix
 from shared.formats.iceberg.metadata import TableHead
+from shared.layout.cells.boxes import Point
 from shared.layout.cells.tags import CELL_TAG
 from shared.paths.sql_text import quoted
 from shared.refusals import RefusalReason
@@ -66,14 +68,6 @@ class RowRemoval:
     over: Deletes
 
 
-@dataclass(frozen=True, slots=True)
-class Division:
-    """Outputs of one group: the number of a row's, as SQL, and what the name of each begins with."""
-
-    choice: str
-    prefixes: tuple[str, ...]
-
-
 _OUTPUT, _ROW = "__lakewright_output", "__lakewright_row"
 """Columns that exist only while rows are divided."""
 
@@ -91,6 +85,12 @@ class BytesCopier(Protocol):
 
     def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
         """Merge the group column by column into one file; None if that is not exact."""
+
+    def sample(self, live: ReadGroup, columns: Sequence[CellColumn], every: int) -> list[Point] | None:
+        """Return about each so many-th row as a point; None if Spark has to read them."""
+
+    def divide(self, live: ReadGroup, division: Division) -> DividedFiles | None:
+        """Divide the rows of the group among several files; None if Spark has to."""
 
     def check_pages(self, live: InputGroup) -> None:
         """Raise what copying raises for a page of an input that differs from its checksum."""
@@ -170,13 +170,26 @@ class StagedWriter:
     def write_divided(self, live: InputGroup, division: Division) -> StagedGroup:
         """Write the group's rows as several files; raises as `write` does."""
         with self._refused_damage(live):
-            return self._encode(live, EncodeReason.ROW_ORDER, self._copier.footers(live), division=division)
+            read = ReadGroup(live, self._copier.footers(live))
+            made = self._copier.divide(read, division)
+            if made is None:
+                return self._encode(live, EncodeReason.ROW_ORDER, read.footers, division=division)
+            expected = sum(one.rows for one in live.inputs) - made.hidden_rows
+            outputs = tuple(_output(one.raw, live) for one in made.outputs)
+            staged = StagedGroup(live, outputs, expected, EncodeReason.ROW_ORDER, by_column=True)
+            return self._checked(staged, read.footers, PathTaken.DIVIDED_BY_COLUMN)
 
-    def sample(self, live: InputGroup, values: Sequence[str], every: int) -> Sequence[Mapping[str, str]]:
-        """Return about each so many-th row by name: values, as SQL, which are texts; raises as `write` does."""
-        with self._refused_damage(live), self._staged(live, self._copier.footers(live)) as (_, frame):
-            numbered = frame.selectExpr(*values, f"monotonically_increasing_id() AS {_ROW}")
-            return [row.asDict() for row in numbered.filter(is_sampled(_ROW, every)).drop(_ROW).collect()]
+    def sample(self, live: InputGroup, columns: Sequence[CellColumn], every: int) -> list[Point]:
+        """Return about each so many-th row by these columns; raises as `write` does."""
+        with self._refused_damage(live):
+            read = ReadGroup(live, self._copier.footers(live))
+            found = self._copier.sample(read, columns, every)
+            if found is not None:
+                return found
+            with self._staged(live, read.footers) as (_, frame):
+                numbered = frame.selectExpr(*texts_of(columns), f"monotonically_increasing_id() AS {_ROW}")
+                rows = numbered.filter(is_sampled(_ROW, every)).drop(_ROW).collect()
+                return [point_of(columns, row.asDict()) for row in rows]
 
     def check_over(self, live: InputGroup, over: Deletes) -> Proof:
         """Have all rows of a group's inputs read, and found to be over; raises Difference if one is not."""
@@ -322,7 +335,7 @@ class StagedWriter:
                 f"{where} was stopped before its commit: {expected} rows in, {written} rows out. First input: "
                 f"{live.inputs[0].path}. The table is unchanged"
             )
-        if written and len(outputs) != 1 and path_taken is not PathTaken.DIVIDED:
+        if written and len(outputs) != 1 and path_taken not in (PathTaken.DIVIDED, PathTaken.DIVIDED_BY_COLUMN):
             raise RetryableError(f"{where} wrote {len(outputs)} files and not one; the table is unchanged")
 
 

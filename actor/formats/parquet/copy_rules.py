@@ -88,6 +88,9 @@ LAYOUT_REASONS = frozenset(
 )
 """Reasons not to copy that are known last: the inputs have one schema, and nothing else of them is unusual."""
 
+MERGED_REASONS = LAYOUT_REASONS | {EncodeReason.WRITER, EncodeReason.KEY_VALUES}
+"""These, and what the inputs have beside their columns: it does not keep them from being merged by column."""
+
 OLD_CALENDAR_KEYS = frozenset({"org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"})
 
 _NEW_CALENDAR_FROM = "3.0.0"

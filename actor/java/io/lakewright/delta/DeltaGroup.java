@@ -54,7 +54,7 @@ public final class DeltaGroup {
       throws Exception {
     HadoopStore store = new HadoopStore(configuration, folder);
     RowGroupCopy task =
-        new RowGroupCopy(store, list(Json.texts(paths)), list(Json.numbers(sizes)), prefix, suffix, endBytes);
+        new RowGroupCopy(store, list(Json.texts(paths)), list(Json.numbers(sizes)), part(prefix), suffix, endBytes);
     task.use(footers);
     return Json.text(ParquetTask.run(context, task));
   }
@@ -73,7 +73,7 @@ public final class DeltaGroup {
     HadoopStore store = new HadoopStore(configuration, folder);
     ColumnMerge task =
         new ColumnMerge(
-            store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), prefix, suffix, codec);
+            store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), part(prefix), suffix, codec);
     return Json.text(ParquetTask.run(context, task));
   }
 
@@ -94,7 +94,7 @@ public final class DeltaGroup {
       throws Exception {
     HadoopStore store = new HadoopStore(configuration, "");
     return Json.text(ParquetTask.run(context, new KeyRead(
-        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), keys(columns, hidden), fold)));
+        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), KeyTask.Keys.of(columns, hidden), fold)));
   }
 
   /**
@@ -119,12 +119,13 @@ public final class DeltaGroup {
       throws Exception {
     HadoopStore store = new HadoopStore(configuration, folder);
     return Json.text(ParquetTask.run(context, new RowScatter(
-        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), keys(columns, hidden),
-        prefix, suffix, codec, route, firstPart, outputs)));
+        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), KeyTask.Keys.of(columns, hidden),
+        part(prefix), suffix, codec, route, firstPart, outputs)));
   }
 
-  private static KeyTask.Keys keys(String columns, String hidden) throws IOException {
-    return new KeyTask.Keys(Json.read(columns, String[][].class), Json.read(hidden, long[][].class));
+  /** Returns what comes before the number of an output in its name. */
+  private static String part(String prefix) {
+    return prefix + "part-";
   }
 
   /** An executor gets the lists of a task with it. */

@@ -42,7 +42,7 @@ public final class IcebergCells {
     return table.locationProvider().newDataLocation(name);
   }
 
-  /** Returns the tasks of all files of a snapshot with the metrics of columns, as far as its schema has these. */
+  /** Returns the tasks of all files of a snapshot with the metrics of floats, and of columns that its schema has. */
   public static List<FileScanTask> planned(Table table, long snapshot, String columns) throws IOException {
     TableScan scan = table.newScan().useSnapshot(snapshot).ignoreResiduals();
     List<String> names = new ArrayList<>();
@@ -52,6 +52,7 @@ public final class IcebergCells {
         names.add(name);
       }
     }
+    IcebergScan.addFloats(scan.schema().asStruct(), "", names);
     List<FileScanTask> tasks = new ArrayList<>();
     try (CloseableIterable<FileScanTask> found =
         (names.isEmpty() ? scan : scan.includeColumnStats(names)).planFiles()) {

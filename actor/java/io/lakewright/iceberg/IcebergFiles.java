@@ -83,8 +83,12 @@ public final class IcebergFiles {
     return true;
   }
 
-  /** Describes an output of these inputs, a joined file, as Iceberg's own writer would; its rows are from its footer. */
-  public static DataFile describe(Table table, List inputs, String file, long size) throws IOException {
+  /**
+   * Describes an output of these inputs as Iceberg's own writer would; its rows are from its footer. isWhole: it has all
+   * rows of the inputs; of a part, it is not known how many values are not a number, unless there are none.
+   */
+  public static DataFile describe(Table table, List inputs, String file, long size, boolean isWhole)
+      throws IOException {
     ParquetMetadata footer = footer(table, file, size);
     MetricsConfig config = MetricsConfig.forTable(table);
     Schema schema = ParquetSchemaUtil.convertAndPrune(footer.getFileMetaData().getSchema());
@@ -96,14 +100,17 @@ public final class IcebergFiles {
     dropPartial(footer, config, lower, upper, nulls);
     for (Iterator one = TypeUtil.indexById(schema.asStruct()).values().iterator(); one.hasNext(); ) {
       Types.NestedField field = (Types.NestedField) one.next();
-      Type.TypeID type = field.type().typeId();
-      if (type == Type.TypeID.FLOAT || type == Type.TypeID.DOUBLE) {
-        Integer id = Integer.valueOf(field.fieldId());
+      Integer id = Integer.valueOf(field.fieldId());
+      if (isFloat(field)) { // Of these, footers of some writers bound what is a number, and of others nothing.
         lower.remove(id);
         upper.remove(id);
-        if (whole.valueCounts().containsKey(id)) {
-          boolean isCounted = MetricsUtil.metricsMode(schema, config, field.fieldId()) == MetricsModes.Counts.get();
-          mergeFloats(inputs, field, nans, isCounted ? new HashMap() : lower, isCounted ? new HashMap() : upper);
+        Long count = whole.valueCounts().containsKey(id) ? nans(inputs, id) : null;
+        if (count != null && (isWhole || count.longValue() == 0)) {
+          nans.put(id, count);
+        }
+        if (count != null
+            && MetricsUtil.metricsMode(schema, config, field.fieldId()) != MetricsModes.Counts.get()) {
+          addBounds(inputs, field, lower, upper);
         }
       }
     }
@@ -144,42 +151,60 @@ public final class IcebergFiles {
     }
   }
 
-  /**
-   * Takes what is not in footers, or not in those of every writer, from the metrics of the inputs: how many values are
-   * not a number, and the bounds of the others. Where an input does not have it, it is left out.
-   */
-  private static void mergeFloats(List inputs, Types.NestedField field, Map nans, Map lower, Map upper) {
-    Integer id = Integer.valueOf(field.fieldId());
-    Comparator order = Comparators.forType(field.type().asPrimitiveType());
+  private static boolean isFloat(Types.NestedField field) {
+    return field.type().typeId() == Type.TypeID.FLOAT || field.type().typeId() == Type.TypeID.DOUBLE;
+  }
+
+  /** Returns how many values of the inputs are not a number, which no footer says; null if one does not say it. */
+  private static Long nans(List inputs, Integer id) {
     long count = 0;
-    ByteBuffer least = null;
-    ByteBuffer greatest = null;
-    boolean isBounded = true;
     for (int i = 0; i < inputs.size(); i++) {
       DataFile file = (DataFile) inputs.get(i);
-      if (file.recordCount() == 0) {
-        continue;
-      }
-      Long values = number(file.valueCounts(), id);
-      Long nulls = number(file.nullValueCounts(), id);
-      Long own = number(file.nanValueCounts(), id);
-      if (values == null || nulls == null || own == null) {
-        return;
+      Long own = file.recordCount() == 0 ? Long.valueOf(0) : number(file.nanValueCounts(), id);
+      if (own == null) {
+        return null;
       }
       count += own.longValue();
-      if (values.longValue() == nulls.longValue() + own.longValue()) {
+    }
+    return Long.valueOf(count);
+  }
+
+  /**
+   * Returns whether a file says what the least and the greatest value of a column are, or has no values there that have
+   * an order.
+   */
+  public static boolean isBounded(DataFile file, Integer id) {
+    return isEmpty(file, id) || bound(file.lowerBounds(), id) != null && bound(file.upperBounds(), id) != null;
+  }
+
+  /** Whether all values of a column are known to be null or not a number. */
+  private static boolean isEmpty(DataFile file, Integer id) {
+    Long values = number(file.valueCounts(), id);
+    Long nulls = number(file.nullValueCounts(), id);
+    Long nans = number(file.nanValueCounts(), id);
+    return values != null && nulls != null && values == nulls + (nans == null ? 0 : nans);
+  }
+
+  /** Takes bounds that are not in footers, or not in those of every writer, from the inputs, if each with values has them. */
+  private static void addBounds(List inputs, Types.NestedField field, Map lower, Map upper) {
+    Integer id = Integer.valueOf(field.fieldId());
+    Comparator order = Comparators.forType(field.type().asPrimitiveType());
+    ByteBuffer least = null;
+    ByteBuffer greatest = null;
+    for (int i = 0; i < inputs.size(); i++) {
+      DataFile file = (DataFile) inputs.get(i);
+      if (file.recordCount() == 0 || isEmpty(file, id)) {
         continue;
       }
       ByteBuffer low = bound(file.lowerBounds(), id);
       ByteBuffer high = bound(file.upperBounds(), id);
-      isBounded = isBounded && low != null && high != null;
-      if (isBounded) {
-        least = least == null || compare(order, field, low, least) < 0 ? low : least;
-        greatest = greatest == null || compare(order, field, high, greatest) > 0 ? high : greatest;
+      if (low == null || high == null) {
+        return;
       }
+      least = least == null || compare(order, field, low, least) < 0 ? low : least;
+      greatest = greatest == null || compare(order, field, high, greatest) > 0 ? high : greatest;
     }
-    nans.put(id, Long.valueOf(count));
-    if (isBounded && least != null) {
+    if (least != null) {
       lower.put(id, least);
       upper.put(id, greatest);
     }

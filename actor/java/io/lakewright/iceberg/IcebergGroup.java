@@ -1,10 +1,15 @@
 package io.lakewright.iceberg;
 
 import io.lakewright.parquet.ColumnMerge;
+import io.lakewright.parquet.KeyFold;
+import io.lakewright.parquet.KeyRead;
+import io.lakewright.parquet.KeyRoute;
+import io.lakewright.parquet.KeyTask;
 import io.lakewright.parquet.PageCheck;
 import io.lakewright.parquet.ParquetColumns;
 import io.lakewright.parquet.ParquetTask;
 import io.lakewright.parquet.RowGroupCopy;
+import io.lakewright.parquet.RowScatter;
 import io.lakewright.spark.Json;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -12,6 +17,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.Table;
 import org.apache.spark.SparkContext;
@@ -19,6 +25,9 @@ import org.apache.spark.util.SerializableConfiguration;
 
 /** The files that become one, and what is done with them, in a call each: lists would take round trips from Python. */
 public final class IcebergGroup {
+  private static final String NAME = "part-";
+  private static final String SUFFIX = ".parquet";
+
   private final Table table;
   private final List inputs; // In the order of their rows in the output.
   private final IcebergStore store;
@@ -48,18 +57,55 @@ public final class IcebergGroup {
 
   /** Copies the row groups of the inputs into a file below so many bytes (0: of any size); returns what it is, as JSON. */
   public String copied(SparkContext context, long endBytes) throws Exception {
-    return Json.text(ParquetTask.run(context, new RowGroupCopy(store, paths, sizes, "", ".parquet", endBytes)));
+    return Json.text(ParquetTask.run(context, new RowGroupCopy(store, paths, sizes, NAME, SUFFIX, endBytes)));
   }
 
   /** Merges the inputs column by column, by these settings beside Hadoop's, a JSON object; returns the same. */
   public String merged(SparkContext context, Configuration hadoop, String settings, String codec) throws Exception {
+    SerializableConfiguration sent = sent(hadoop, settings);
+    return Json.text(ParquetTask.run(context, new ColumnMerge(store, sent, paths, sizes, NAME, SUFFIX, codec)));
+  }
+
+  /**
+   * Reads the key columns of the inputs; returns what is found of them as `read`, as JSON.
+   *
+   * @param columns the paths of the key columns in the files
+   * @param hidden the positions of hidden rows of each input, ascending
+   */
+  public String read(SparkContext context, Configuration hadoop, String columns, String hidden, KeyFold fold)
+      throws Exception {
+    return Json.text(ParquetTask.run(context,
+        new KeyRead(store, sent(hadoop, "{}"), paths, sizes, KeyTask.Keys.of(columns, hidden), fold)));
+  }
+
+  /**
+   * Divides the rows of the inputs among outputs by their keys; returns those that have rows as `outputs`, as JSON.
+   *
+   * @param prefixes of the names of all outputs
+   */
+  public String divided(
+      SparkContext context,
+      Configuration hadoop,
+      String settings,
+      String codec,
+      String columns,
+      String hidden,
+      KeyRoute route,
+      String prefixes)
+      throws Exception {
+    List<String> names = Json.texts(prefixes);
+    IcebergStore named = new IcebergStore(IcebergCells.named((BaseTable) table, names), (DataFile) inputs.get(0));
+    return Json.text(ParquetTask.run(context, new RowScatter(
+        named, sent(hadoop, settings), paths, sizes, KeyTask.Keys.of(columns, hidden), "", SUFFIX, codec, route, 0,
+        names.size())));
+  }
+
+  private static SerializableConfiguration sent(Configuration hadoop, String settings) throws IOException {
     Configuration own = new Configuration(hadoop);
-    for (Iterator one = Json.object(settings).entrySet().iterator(); one.hasNext(); ) {
-      Map.Entry setting = (Map.Entry) one.next();
-      own.set((String) setting.getKey(), (String) setting.getValue());
+    for (Map.Entry<String, Object> setting : Json.object(settings).entrySet()) {
+      own.set(setting.getKey(), (String) setting.getValue());
     }
-    SerializableConfiguration sent = new SerializableConfiguration(own);
-    return Json.text(ParquetTask.run(context, new ColumnMerge(store, sent, paths, sizes, "", ".parquet", codec)));
+    return new SerializableConfiguration(own);
   }
 
   /** Throws what copying throws for a page that differs from its checksum. */
@@ -69,12 +115,23 @@ public final class IcebergGroup {
       path.add(paths.get(i));
       ArrayList size = new ArrayList();
       size.add(sizes.get(i));
-      ParquetTask.run(context, new RowGroupCopy(new PageCheck(store), path, size, "", ".parquet", 0L));
+      ParquetTask.run(context, new RowGroupCopy(new PageCheck(store), path, size, NAME, SUFFIX, 0L));
     }
   }
 
-  /** Returns an output as Iceberg's own writer would describe it. */
+  /** Returns an output that has all rows of the inputs as Iceberg's own writer would describe it. */
   public DataFile described(String file, long size) throws IOException {
-    return IcebergFiles.describe(table, inputs, file, size);
+    return IcebergFiles.describe(table, inputs, file, size, true);
+  }
+
+  /** Returns the same of an output that has some of them; null if it has no bounds of one of these columns, by their ids. */
+  public DataFile part(String file, long size, String columns) throws IOException {
+    DataFile found = IcebergFiles.describe(table, inputs, file, size, false);
+    for (Number column : Json.numbers(columns)) {
+      if (!IcebergFiles.isBounded(found, Integer.valueOf(column.intValue()))) {
+        return null;
+      }
+    }
+    return found;
   }
 }

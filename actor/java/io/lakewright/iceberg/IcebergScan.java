@@ -55,7 +55,7 @@ public final class IcebergScan {
   }
 
   /** Adds the names of columns of floats, which have metrics in manifests alone; those in lists and maps have none. */
-  private static void addFloats(Types.StructType struct, String above, List names) {
+  static void addFloats(Types.StructType struct, String above, List names) {
     for (Iterator one = struct.fields().iterator(); one.hasNext(); ) {
       Types.NestedField field = (Types.NestedField) one.next();
       Type.TypeID type = field.type().typeId();

@@ -1,5 +1,6 @@
 package io.lakewright.parquet;
 
+import io.lakewright.spark.Json;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -77,9 +78,14 @@ public abstract class KeyTask extends ColumnTask {
     private final String[][] paths;
     private final long[][] hidden;
 
-    public Keys(String[][] paths, long[][] hidden) {
+    private Keys(String[][] paths, long[][] hidden) {
       this.paths = paths;
       this.hidden = hidden;
+    }
+
+    /** Reads both, which are JSON. */
+    public static Keys of(String paths, String hidden) throws IOException {
+      return new Keys(Json.read(paths, String[][].class), Json.read(hidden, long[][].class));
     }
   }
 }

@@ -131,7 +131,7 @@ public abstract class ParquetTask implements Function {
 
     /** Creates a file. */
     OutputStream create(int part) throws IOException {
-      String name = String.format("%spart-%05d-%s%s", prefix, part, UUID.randomUUID(), suffix);
+      String name = String.format("%s%05d-%s%s", prefix, part, UUID.randomUUID(), suffix);
       String target = store.place(name);
       OutputStream created = store.create(target);
       streams.put(target, created);

@@ -7,24 +7,30 @@ from typing import Any
 
 import pytest
 
+from actor.cells.columns import CellColumn
+from actor.formats.iceberg.cell_keys import RowKeys
 from actor.formats.iceberg.column_merge import merge_settings
 from actor.formats.iceberg.copy_choice import LINEAGE_IDS, ROW_ID, IcebergCandidate, ManifestEntry
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup, LiveInput
-from actor.formats.iceberg.row_group_copy import CopiedFile, IcebergCopier, ReadGroup
+from actor.formats.iceberg.row_group_copy import CopiedFile, DividedFiles, Division, IcebergCopier, ReadGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_choice import reason_to_encode
-from actor.formats.parquet.copy_rules import LAYOUT_REASONS, CopyLimits, CopyRule, EncodeReason, NotCopied
+from actor.formats.parquet.copy_rules import MERGED_REASONS, CopyLimits, CopyRule, EncodeReason, NotCopied
 from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, ParquetField
 from actor.formats.parquet.footer_summary import FooterSummary
+from actor.proofread.model import Field
 from shared.errors import RefusedFiles
+from shared.layout.cells.boxes import NULL
+from shared.layout.cells.routes import CellOutput, Fork
+from shared.layout.cells.tree import Cut
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support.java_errors import JavaError
 from tests.unit.actor.formats.delta.test_copy_choice import FILE as OF_DELTA
 from tests.unit.actor.formats.delta.test_copy_choice import MIB
-from tests.unit.actor.formats.iceberg.test_iceberg_inputs import VECTOR, live
+from tests.unit.actor.formats.iceberg.test_iceberg_inputs import VALUES, VECTOR, live
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
@@ -45,6 +51,7 @@ class Tasks:
         self.describes = True
         self.unread: Exception | None = None
         self.checked: list[str] = []
+        self.unbounded: list[str] = []
 
     def columns(self, inputs: Sequence[LiveInput]) -> DescribedFiles:
         self.calls.append("footers")
@@ -74,10 +81,21 @@ class Tasks:
             raise self.end
         return self.end
 
+    def sample(self, inputs: Sequence[LiveInput], keys: RowKeys, every: int) -> Any:
+        self.calls.append(f"sample {every} without {keys.hidden_rows}")
+        return self.end
+
+    def divide(self, inputs: Sequence[LiveInput], keys: RowKeys, how: Any, cuts: Any, prefixes: Any) -> Any:
+        self.calls.append(f"divide {how[0]} {cuts} {prefixes} without {keys.hidden_rows}")
+        return self.end
+
     def describe(self, inputs: Sequence[LiveInput], path: str, size_bytes: int) -> Any:
         if not self.describes:
             raise OSError("the footer cannot be read")
         return path, size_bytes
+
+    def describe_part(self, inputs: Sequence[LiveInput], path: str, size_bytes: int, columns: Sequence[int]) -> Any:
+        return None if path in self.unbounded else (*self.describe(inputs, path, size_bytes), columns)
 
 
 class Bench:
@@ -89,8 +107,12 @@ class Bench:
         self.classes = ParquetClasses()
         inputs = (live("a"), live("b", *deletes))
         self.live = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.MINOR), inputs)
+        self.named: list[int] | None = [3, 5]
         table = SimpleNamespace(
-            delete=lambda paths: self.deleted.extend(paths), columns=lambda _: TableColumns(()), location="t"
+            delete=lambda paths: self.deleted.extend(paths),
+            columns=lambda _: TableColumns((Field("a", "int64", 1),)),
+            location="t",
+            named=lambda *_: self.named,
         )
         head = SimpleNamespace(
             protocol=SimpleNamespace(min_writer=2), metadata=SimpleNamespace(configuration={"owner": "x"})
@@ -221,6 +243,49 @@ def test_pages_are_compared_with_their_checksums_in_files_of_parquet_alone() -> 
     assert bench.tasks.checked == ["a"]
 
 
+COLUMNS = (CellColumn(("1", "n"), ("a",), "long"),)
+DIVISION = Division(COLUMNS, Fork(Cut(0, 7), CellOutput(None), CellOutput(None)), "IF(a < 7, 0, 1)", ("x.", "y."))
+PARTS = {"outputs": [{"place": "t/x", "size": 20, "rows": 7}, {"place": "t/y", "size": 21, "rows": 9}]}
+
+
+def moved(end: Any, *deletes: Any, rule: CopyRule | None = None, **of_bench: Any) -> tuple[Bench, Any]:
+    bench = Bench(Tasks(end), rule, *deletes)
+    bench.tasks.schemas["s"] = FileSchema((ParquetField("a", 1, physical="INT64"),))
+    for name, value in of_bench.items():
+        setattr(bench, name, value)
+    read = ReadGroup(bench.live, bench.copier.footers(bench.live))
+    bench.tasks.calls.clear()
+    return bench, bench.copier.sample(read, COLUMNS, 5) if "read" in end else bench.copier.divide(read, DIVISION)
+
+
+def test_rows_are_divided_by_a_task_without_those_that_are_deleted_by_position() -> None:
+    bench, made = moved(PARTS, VECTOR)
+    assert made == DividedFiles((CopiedFile(("t/x", 20, [1])), CopiedFile(("t/y", 21, [1]))), 2)
+    assert bench.tasks.calls == ["mismatch", "divide zstd [[0, 7, -1, -2]] ('x.', 'y.') without 2"]
+    bench, points = moved({"read": [[8], [None]]})
+    assert (points, bench.tasks.calls) == ([(8,), (NULL,)], ["mismatch", "sample 5 without 0"])
+
+
+def test_deletes_by_value_and_what_a_task_cannot_write_are_left_to_spark() -> None:
+    assert moved(PARTS, VALUES)[1] is None
+    assert moved(PARTS, VECTOR, named=None)[1] is None, "too many to hold"
+    assert moved(PARTS, rule=CopyRule(is_allowed=False))[1] is None
+    assert moved({"obstacle": "damaged"})[1] is None
+    assert moved({"read": [], "obstacle": "damaged"})[1] is None
+    assert moved({"read": []}, VALUES)[1] is None
+
+
+def test_parts_that_cannot_be_described_or_have_no_bounds_are_all_deleted() -> None:
+    bench, _ = moved({"obstacle": "damaged"})
+    read, bench.tasks.end = ReadGroup(bench.live, bench.copier.footers(bench.live)), PARTS
+    bench.tasks.unbounded = ["t/y"]
+    assert (bench.copier.divide(read, DIVISION), bench.deleted) == (None, ["t/x", "t/y"])
+    bench.tasks.describes = False
+    with pytest.raises(OSError, match="footer"):
+        bench.copier.divide(read, DIVISION)
+    assert bench.deleted == ["t/x", "t/y"] * 2
+
+
 USUAL = {
     "parquet.writer.version": "PARQUET_1_0",
     "parquet.enable.dictionary": "true",
@@ -230,7 +295,7 @@ USUAL = {
     "parquet.dictionary.page.size": "2097152",
 }
 SNAPPY, ZSTD = (FooterSummary(codecs=(name,), data_bytes=size) for name, size in (("snappy", 5), ("zstd", 7)))
-SMALL = NotCopied(EncodeReason.SMALL_ROW_GROUPS, (SNAPPY, ZSTD, SNAPPY))
+SMALL = (SNAPPY, ZSTD, SNAPPY)
 
 
 def properties(**given: str) -> dict[str, str]:
@@ -238,16 +303,15 @@ def properties(**given: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("reason", list(EncodeReason))
-def test_only_the_layout_of_files_is_a_reason_to_merge(reason: EncodeReason) -> None:
-    assert (merge_settings(NotCopied(reason, (SNAPPY,)), {}) is not None) == (reason in LAYOUT_REASONS)
+def test_only_what_is_beside_the_columns_of_files_is_a_reason_to_merge(reason: EncodeReason) -> None:
+    assert (merged(DONE, reason)[0] is not None) == (reason in MERGED_REASONS)
 
 
 def test_the_codec_is_the_tables_or_that_of_most_bytes() -> None:
     assert merge_settings(SMALL, {}) == ("snappy", USUAL)
-    empty = NotCopied(EncodeReason.SMALL_ROW_GROUPS, (FooterSummary(), ZSTD))
-    assert merge_settings(empty, {}) == ("zstd", USUAL), "a file without columns has no codec"
+    assert merge_settings((FooterSummary(), ZSTD), {}) == ("zstd", USUAL), "a file without columns has no codec"
     assert merge_settings(SMALL, properties(compression_codec="ZSTD")) == ("zstd", USUAL)
-    assert merge_settings(NotCopied(EncodeReason.OTHER_CODEC, ()), {}) is None
+    assert merge_settings((), {}) is None
     for codec in ("brotli", "lz4"):
         assert merge_settings(SMALL, properties(compression_codec=codec)) is None
 

@@ -8,20 +8,24 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
+from actor.cells.columns import CellColumn
 from actor.formats.iceberg.column_search import FoundColumns
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.output_check import PathTaken
-from actor.formats.iceberg.row_group_copy import CopiedFile, ReadGroup
+from actor.formats.iceberg.row_group_copy import CopiedFile, DividedFiles, Division, ReadGroup
 from actor.formats.iceberg.table_columns import TableColumns
-from actor.formats.iceberg.write import Division, RowRemoval, StagedWriter
+from actor.formats.iceberg.write import RowRemoval, StagedWriter
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from actor.formats.parquet.file_columns import ParquetField
 from actor.proofread.model import DeleteForm, Deletes, Field, Proof, Reading
 from shared.errors import Corrupt, Difference, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg.cell_names import name_prefix
 from shared.formats.iceberg.partitions import Spec, SpecField
+from shared.layout.cells.boxes import Point
+from shared.layout.cells.routes import CellOutput, Fork
 from shared.layout.cells.tags import CELL_TAG
+from shared.layout.cells.tree import Cut
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.policy.row_order import INPUT_ORDER, RowOrder, SortColumn
@@ -131,14 +135,29 @@ class FakeFrame:
 class Copier:
     """Gives this output, and without one sends every group to the encoder; `damage`: what its walk of pages raises.
 
-    is_merged: the output is merged.
+    is_merged: the output is merged. divided, sampled: what its tasks give; None: Spark has to.
     """
 
     columns = TABLE
 
-    def __init__(self, output: JavaFile | None = None, seen: GroupFooters = EMPTY, *, is_merged: bool = False) -> None:
+    def __init__(
+        self,
+        output: JavaFile | None = None,
+        seen: GroupFooters = EMPTY,
+        *,
+        is_merged: bool = False,
+        divided: DividedFiles | None = None,
+    ) -> None:
         self.output, self.seen, self._is_merged = output, seen, is_merged
         self.damage: Exception | None = None
+        self.divided = divided
+        self.sampled: list[Point] | None = None
+
+    def sample(self, live: ReadGroup, columns: Any, every: int) -> list[Point] | None:
+        return self.sampled
+
+    def divide(self, live: ReadGroup, division: Division) -> DividedFiles | None:
+        return self.divided
 
     def footers(self, live: InputGroup) -> GroupFooters:
         return self.seen
@@ -295,7 +314,10 @@ def test_several_files_for_one_group_are_not_what_was_planned() -> None:
     assert table.deleted == ["out-150", "out-50"]
 
 
-DIVISION = Division("IF(a < 7, 0, 1)", ("cell.x.", "cell.y."))
+CELLS = (CellColumn(("1", "n"), ("a",), "long"),)
+DIVISION = Division(
+    CELLS, Fork(Cut(0, 7), CellOutput(None), CellOutput(None)), "IF(a < 7, 0, 1)", ("cell.x.", "cell.y.")
+)
 
 
 def test_a_group_that_is_divided_has_an_output_for_each_part_and_the_names_of_all() -> None:
@@ -318,15 +340,34 @@ def test_a_group_that_is_divided_has_an_output_for_each_part_and_the_names_of_al
     assert stray.deleted == ["out-150", "out-50"]
 
 
-def test_rows_of_a_group_are_sampled_as_texts_and_nothing_stays_staged() -> None:
-    table, frame = FakeJavaTable(), FakeFrame(0)
-    writer = StagedWriter(table, frame, Copier(), HEAD, Reader())  # type: ignore[arg-type]
-    assert writer.sample(group(), ["CAST(a AS STRING) AS c0"], 5) == [{"c0": "7"}, {"c0": "7"}]
+def test_a_group_that_a_task_divides_is_not_staged_and_its_rows_are_counted() -> None:
+    divided, reader, table = (
+        DividedFiles((CopiedFile(JavaFile(150)), CopiedFile(JavaFile(47))), 3),
+        Reader(),
+        FakeJavaTable(),
+    )
+    copier = Copier(divided=divided)
+    made = write(table, FakeFrame(0, fails=True), VECTOR, division=DIVISION, copier=copier, reader=reader)
+    assert (made.rows, [*made.paths], made.in_order, made.by_column) == (197, ["out-150", "out-47"], False, True)
+    assert (made.encoded_because, reader.taken) == (EncodeReason.ROW_ORDER, [PathTaken.DIVIDED_BY_COLUMN])
+    odd = Copier(divided=replace(divided, hidden_rows=2))
+    with pytest.raises(Corrupt, match="198 rows in, 197 rows out"):
+        write(table, FakeFrame(0, fails=True), VECTOR, division=DIVISION, copier=odd)
+    assert table.deleted == ["out-150", "out-47"]
+
+
+def test_rows_of_a_group_are_sampled_and_nothing_stays_staged() -> None:
+    table, frame, copier = FakeJavaTable(), FakeFrame(0), Copier()
+    writer = StagedWriter(table, frame, copier, HEAD, Reader())  # type: ignore[arg-type]
+    assert writer.sample(group(), CELLS, 5) == [(7,), (7,)]
     assert (frame.selected[0], frame.filters) == (
-        "CAST(a AS STRING) AS c0",
+        "CAST(`a` AS STRING) AS c0",
         ["pmod(xxhash64(__lakewright_row), 5) = 0"],
     )
     assert (table.staged, table.prefixes) == (set(), None)
+    copier.sampled = [(8,)]
+    assert writer.sample(group(), CELLS, 5) == [(8,)]
+    assert len(frame.filters) == 1, "Spark read no row"
 
 
 def test_an_output_of_another_partition_stops_the_rewrite() -> None:
@@ -441,17 +482,18 @@ WAYS = {
     PathTaken.BY_COLUMN: Copier(JavaFile(200), is_merged=True),
     PathTaken.ENCODED: Copier(),
     PathTaken.DIVIDED: Copier(),
+    PathTaken.DIVIDED_BY_COLUMN: Copier(divided=DividedFiles((CopiedFile(JavaFile(200)),), 0)),
 }
 
 
 @pytest.mark.parametrize("taken", list(PathTaken))
 def test_every_output_is_compared_with_its_inputs_and_deleted_if_it_differs(taken: PathTaken) -> None:
     reader, table = Reader(), FakeJavaTable(200)
-    division = DIVISION if taken is PathTaken.DIVIDED else None
+    division = DIVISION if taken in (PathTaken.DIVIDED, PathTaken.DIVIDED_BY_COLUMN) else None
     made = write(table, FakeFrame(0), copier=WAYS[taken], reader=reader, division=division)
     assert reader.taken == [taken]
     assert made.proof.reading is (Reading.BYTES if taken is PathTaken.COPIED else Reading.ROWS)
-    assert made.by_column == (taken is PathTaken.BY_COLUMN)
+    assert made.by_column == (taken in (PathTaken.BY_COLUMN, PathTaken.DIVIDED_BY_COLUMN))
     assert (made.encoded_because is None) == (taken is PathTaken.COPIED)
     assert table.deleted == []
     reader.difference = Difference("other rows")

@@ -1,0 +1,89 @@
+"""The clustering columns of an Iceberg table as its files store them, for tasks that move rows without Spark's SQL."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actor.cells.columns import FIRST_DAY, INSTANTS, MS, CellColumn, Stored
+from actor.formats.iceberg.group_footers import GroupFooters
+from actor.formats.parquet.file_columns import ParquetField
+from shared.layout.cells.boxes import Point
+from shared.layout.key_values import DECIMAL_DIGITS
+
+_WHOLE = ("", "INTEGER(8,true)", "INTEGER(16,true)", "INTEGER(32,true)", "INTEGER(64,true)")
+
+
+@dataclass(frozen=True, slots=True)
+class RowKeys:
+    """How files of one schema store the clustering columns, and their paths there.
+
+    hidden: of each file the positions of rows that are left out, ascending.
+    """
+
+    stored: tuple[Stored, ...]
+    paths: tuple[tuple[str, ...], ...]
+    hidden: tuple[Sequence[int], ...]
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The paths and the hidden rows, as tasks take them."""
+        return json.dumps(self.paths), json.dumps(self.hidden)
+
+    @property
+    def hidden_rows(self) -> int:
+        """How many rows are left out."""
+        return sum(map(len, self.hidden))
+
+    def point(self, row: Sequence[int | str | None]) -> Point:
+        """Return a row of a sample as a point."""
+        return tuple(one.number(value) for one, value in zip(self.stored, row, strict=True))
+
+
+def find_keys(
+    footers: GroupFooters, columns: Sequence[CellColumn], hidden: Sequence[Sequence[int] | None]
+) -> RowKeys | None:
+    """Return the keys of files of the same columns; None if these are not stored in their plain order.
+
+    hidden: as `RowKeys` has it; None for a file whose rows are too many to hold, so that there are no keys.
+    """
+    left_out = tuple(one for one in hidden if one is not None)
+    found = {tuple(_stored_in(footers, digest, column) for column in columns) for digest in footers.schemas}
+    if len(found) != 1 or len(left_out) < len(hidden):
+        return None
+    known = [one for one in found.pop() if one is not None]
+    if len(known) < len(columns):
+        return None
+    return RowKeys(tuple(stored for stored, _ in known), tuple(path for _, path in known), left_out)
+
+
+def _stored_in(footers: GroupFooters, digest: str, column: CellColumn) -> tuple[Stored, tuple[str, ...]] | None:
+    """Return how files of a schema store a column, and its path there."""
+    field = footers.found[digest].fields.get(int(column.path[0]))
+    stored = None if field is None else stored_as(column, field)
+    return None if stored is None else (stored, _path(footers.schemas[digest].fields, field))
+
+
+def stored_as(column: CellColumn, field: ParquetField) -> Stored | None:
+    """Return how a field of files stores a column, if so that its order is plain there; None otherwise."""
+    physical, logical = field.physical, field.logical
+    is_number = physical in ("INT32", "INT64")
+    if column.type == "string":
+        is_text = (physical, logical) == ("BINARY", "STRING")
+        return Stored(every=0, text_bytes=column.text_bytes) if is_text else None
+    if column.type == "date":
+        return Stored(first=FIRST_DAY) if (physical, logical) == ("INT32", "DATE") else None
+    if column.type in INSTANTS:
+        return Stored(every=MS) if physical == "INT64" and logical.startswith("TIMESTAMP(MICROS,") else None
+    if column.type.startswith("decimal"):
+        scale = column.type.rstrip(")").rpartition(",")[2]
+        is_whole = is_number and logical.startswith("DECIMAL(") and logical.rstrip(")").rpartition(",")[2] == scale
+        return Stored(factor=10 ** (DECIMAL_DIGITS - int(scale))) if is_whole else None
+    return Stored() if column.type in ("integer", "long") and is_number and logical in _WHOLE else None
+
+
+def _path(fields: Sequence[ParquetField], wanted: ParquetField | None) -> tuple[str, ...]:
+    for one in fields:
+        below = () if one is wanted else _path(one.children, wanted)
+        if one is wanted or below:
+            return one.name, *below
+    return ()
