@@ -1,6 +1,5 @@
 """One stream of MERGEs on real tables, each clustered by another rule: what it rewrites, and what ranges then read."""
 
-import json
 import random
 import time
 from collections import Counter
@@ -11,24 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
-from actor.formats.delta.engine import DeltaEngine
-from actor.ports import TableJob
-from shared.jobs.options import ClusterOptions
-from shared.jobs.payload import CLUSTER
-from shared.layout.cells.boxes import Box, Point
+from shared.layout.cells.boxes import Point
 from shared.layout.cells.counts import CellFiles
-from shared.layout.cells.tags import CELL_TAG
-from shared.layout.clustered_files import ClusteredFiles
-from shared.policy.policy import KIB, ClusterMode, Policy
-from shared.table import CellReport, CommitOrigin
 from tests.bench.cells.reads import Reads, compare, mean_reads, optimized, queries
+from tests.bench.clustering.tables import POLICY, TARGET_BYTES, Table
 from tests.bench.cpu_parts import PARTS, cpu_parts
-from tests.support.delta_tables import actions, commit_info, live, newest
-from tests.support.local_vacuum import Control
 
-TARGET_BYTES = 512 * KIB
 ROW_BYTES = 41
 """Bytes of a stored row, about: three numbers of which two are random, and a text."""
 
@@ -36,12 +24,11 @@ BASE_TARGETS, MERGES_PER_TARGET = 32, 4
 UPDATED = 0.1
 """Share of a MERGE's rows that replace others, which keep their keys."""
 
-OPTIMIZE_EACH = 20
+COMMAND_EACH = 20
 CHECK_EACH = 10
 """MERGEs between two measurements of what ranges read."""
 
 KEYS = 1 << 30
-_CONF = "spark.databricks.delta."
 
 
 @dataclass(slots=True)
@@ -149,136 +136,90 @@ class Played:
 class Rule:
     """No clustering."""
 
-    title = "none"
+    def __init__(self, table: Table) -> None:
+        self.table = table
 
-    def __init__(self, spark: SparkSession, path: Path) -> None:
-        self.spark, self.path = spark, path
-        self.name = f"delta.`{path}`"
+    @property
+    def title(self) -> str:
+        """What the rule is called."""
+        return "none"
 
     def begin(self) -> None:
         """Cluster the base."""
-        self._optimize()
+        self.table.cluster()
 
-    def _optimize(self) -> None:
-        """Run OPTIMIZE, with files of the target size."""
-        name = _CONF + "optimize.maxFileSize"
-        self.spark.conf.set(name, str(TARGET_BYTES))
-        self.spark.sql(f"OPTIMIZE {self.name}").collect()
-        self.spark.conf.unset(name)
+    def is_due(self, number: int) -> bool:
+        """Return whether to cluster after this MERGE."""
+        return False
 
-    def merge(self, file: Path) -> None:
-        """Merge the rows of a file."""
-        self.spark.sql(
-            f"MERGE INTO {self.name} target USING parquet.`{file}` given ON target.id = given.id "
-            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        ).collect()
-
-    def after(self, number: int) -> None:
-        """Cluster after a MERGE."""
-
-    def live(self) -> list[dict[str, Any]]:
-        """Return the live files as the log has them."""
-        return list(live(self.path).values())
-
-
-class Optimize(Rule):
-    """Delta's OPTIMIZE on a schedule."""
-
-    title = f"OPTIMIZE each {OPTIMIZE_EACH}"
-
-    def after(self, number: int) -> None:
-        if number % OPTIMIZE_EACH == 0:
-            self._optimize()
+    def run(self) -> None:
+        """Cluster."""
+        self.table.cluster()
 
 
 class AutoCompaction(Rule):
-    """Delta's auto compaction, which the writer runs after its commit."""
+    """Delta's auto compaction, which the writer of the table runs after its commit."""
 
-    title = "auto compaction"
+    @property
+    def title(self) -> str:
+        return "auto compaction"
 
-    def merge(self, file: Path) -> None:
-        settings = {"autoCompact.enabled": "true", "autoCompact.maxFileSize": str(TARGET_BYTES)}
-        for name, value in settings.items():
-            self.spark.conf.set(_CONF + name, value)
-        super().merge(file)
-        for name in settings:
-            self.spark.conf.unset(_CONF + name)
+
+class Scheduled(Rule):
+    """The format's command on a schedule."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.table.command} after {COMMAND_EACH}"
+
+    def is_due(self, number: int) -> bool:
+        return number % COMMAND_EACH == 0
 
 
 class Cells(Rule):
     """Lakewright's cells: a run where commits add up to one, by the rule of the decider."""
 
-    title = "cells"
-
-    def __init__(self, spark: SparkSession, path: Path, engine: DeltaEngine) -> None:
-        super().__init__(spark, path)
-        self._engine = engine
-        self._policy = Policy(cluster=ClusterMode.CELLS, target_bytes=TARGET_BYTES).with_traits(is_clustered=True)
-        self._report = CellReport(0, 0, 0)
+    @property
+    def title(self) -> str:
+        return "cells"
 
     def begin(self) -> None:
-        self._run(force=True)
+        self.table.run_cells(force=True)
 
-    def after(self, number: int) -> None:
-        files = ClusteredFiles.of((add["size"], CELL_TAG in (add.get("tags") or {})) for add in self.live())
-        if CellFiles(files, *self._report).need(self._policy).is_due:
-            self._run(force=False)
+    def is_due(self, number: int) -> bool:
+        return CellFiles(self.table.counts(), *self.table.report()).need(POLICY).is_due
 
-    def _run(self, *, force: bool) -> None:
-        options = ClusterOptions(force=force).encode()
-        job = TableJob(CLUSTER, self.path.as_uri(), self._policy, CommitOrigin("bench", 1), options=options)
-        done = self._engine.run_table_job(job, Control())
-        for version in done.commits:
-            mark = json.loads(commit_info(self.path, version)["userMetadata"])["lakewright"]
-            self._report = CellReport(*(mark[name] for name in CellReport._fields))
+    def run(self) -> None:
+        self.table.run_cells(force=False)
 
 
 def play(rule: Rule, stream: Stream, files: list[Path]) -> Played:
     """Play the stream under one rule."""
-    played, began_s = Played(rule.title), time.monotonic()
-    rule.spark.sql(
-        f"CREATE TABLE {rule.name} (id BIGINT, a BIGINT, b BIGINT, t STRING) USING delta CLUSTER BY (a, b) "
-        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-    )
-    rule.spark.read.parquet(str(files[0])).repartition(8).write.format("delta").mode("append").save(str(rule.path))
-    version = newest(rule.path)
+    table, played, began_s = rule.table, Played(rule.title), time.monotonic()
+    table.create(files[0])
     rule.begin()
-    played.taken_over_bytes = _rewritten(rule.path, version)
+    played.taken_over_bytes = rewritten = table.rewritten()
     for number, file in enumerate(files[1:], 1):
-        version, began_cpu = newest(rule.path), cpu_parts()
-        rule.merge(file)
-        merged_cpu = cpu_parts()
-        rule.after(number)
-        played.merging_cpu_s += merged_cpu.total() - began_cpu.total()
-        played.clustering_cpu.update(cpu_parts())
-        played.clustering_cpu.subtract(merged_cpu)
-        if spent := _rewritten(rule.path, version):
-            played.runs.append((number, spent))
+        began_cpu = cpu_parts()
+        table.merge(file)
+        played.merging_cpu_s += cpu_parts().total() - began_cpu.total()
+        if rule.is_due(number):
+            began_cpu = cpu_parts()
+            rule.run()
+            played.clustering_cpu.update(cpu_parts())
+            played.clustering_cpu.subtract(began_cpu)
+        before, rewritten = rewritten, table.rewritten()
+        if rewritten > before:
+            played.runs.append((number, rewritten - before))
         if number % CHECK_EACH == 0:
-            played.checks.append((number, _reads(stream, rule, stream.upto[number])))
+            played.checks.append((number, _reads(stream, table, stream.upto[number])))
     played.wall_s = time.monotonic() - began_s
-    played.files = len(rule.live())
-    played.rows = tuple(
-        rule.spark.sql(f"SELECT count(*), sum(xxhash64(id, a, b, t) % 1000003) FROM {rule.name}").collect()[0]
-    )
+    played.files = len(table.boxes())
+    played.rows = table.rows()
     return played
 
 
-def _rewritten(path: Path, since: int) -> int:
-    """Return the bytes of the files that rewrites since a version have replaced."""
-    spent = 0
-    for version in range(since + 1, newest(path) + 1):
-        if commit_info(path, version)["operation"] == "OPTIMIZE":
-            spent += sum(action["remove"]["size"] for action in actions(path, version) if "remove" in action)
-    return spent
-
-
-def _reads(stream: Stream, rule: Rule, ids: int) -> Reads:
+def _reads(stream: Stream, table: Table, ids: int) -> Reads:
     """Return what ranges read, over OPTIMIZE's layout of the same rows."""
-    laid: list[tuple[Box, int]] = []
-    for add in rule.live():
-        stats = json.loads(add["stats"])
-        box = tuple((stats["minValues"][name], stats["maxValues"][name] + 1) for name in ("a", "b"))
-        laid.append((box, stats["numRecords"]))
     rows = range(ids)
-    return compare(laid, optimized(stream.points, rows, stream.target_rows), queries(stream.points, rows))
+    return compare(table.boxes(), optimized(stream.points, rows, stream.target_rows), queries(stream.points, rows))
