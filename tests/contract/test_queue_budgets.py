@@ -304,6 +304,20 @@ def test_what_runs_use_is_learned_by_kind_and_bytes(bench: Bench) -> None:
         (claim,) = bench.claim()
 
 
+def test_runs_that_found_nothing_to_do_say_nothing_of_those_that_write(bench: Bench) -> None:
+    budget(bench, "1 core-hours/day")
+    bench.ingest(-1, 1)
+    for core_s, writes, runs, bound_s in ((0.01, 0, 1, 0.02), (4, 2, 1, 8), (0.01, 0, 1, 8), (4, 2, 2, 8)):
+        bench.enqueue(job())
+        (claim,) = bench.claim()
+        end(bench, claim, core_s, writes=writes)
+        bench.enqueue(job())
+        before = spent(bench)[0]
+        (claim,) = bench.claim()
+        assert (known_runs(bench), spent(bench)[0] - before) == (runs, 1000 * bound_s)
+        bench.finish(claim, RunResult.YIELD, counters=Usage().counters())
+
+
 def test_the_audit_finds_nothing_to_repair_while_jobs_wait_for_a_budget(bench: Bench) -> None:
     learned(bench)
     budget(bench, "13 core-seconds/day")

@@ -228,9 +228,14 @@ do
   end
 
   -- Learns what a kind of job uses per byte: number of runs, sums of bytes and of the figures, and the greatest of each.
+  -- One that wrote nothing, as there was nothing to do, says nothing of those that write.
   function learn_usage(job, usage)
     local key, base = rates_key(job.table), base_of(job)
-    local rates = numbers(call('HGET', key, rate_of(job)) or '0,0,0,0,0,0,0,0,0,0,0,0')
+    local unknown = '0,0,0,0,0,0,0,0,0,0,0,0'
+    local rates = numbers(call('HGET', key, rate_of(job)) or unknown)
+    local has_written, writes = rates[7] > 0, usage[5] > 0
+    if has_written and not writes then return end
+    if writes and not has_written then rates = numbers(unknown) end
     rates[1], rates[2] = rates[1] + 1, rates[2] + base
     for i = 1, 5 do
       rates[2 + i] = rates[2 + i] + usage[i]
