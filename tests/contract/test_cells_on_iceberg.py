@@ -153,7 +153,23 @@ def test_values_that_are_not_a_number_hide_no_row_of_an_output(ice: IcebergLab, 
     assert [ice.sql(one).collect()[0][0] for one in seen] == [2500, 2500, 0]
     d = "readable_metrics.d"
     told = ice.sql(f"SELECT {d}.nan_value_count, {d}.lower_bound, {d}.upper_bound FROM {table.name}.files").collect()
-    assert [tuple(row) for row in told] == [(None, 1.0, 1.0)] * 2
+    assert [tuple(row) for row in told] == [(None, None, None)] * 2
+    ice.sql(f"DELETE FROM {table.name} WHERE d < 2")
+    assert [ice.sql(one).collect()[0][0] for one in seen] == [0, 2500, 0], "files are dropped by bounds"
+
+
+def test_bounds_of_floats_are_those_of_the_rows_of_an_output(ice: IcebergLab, divided: list[Any]) -> None:
+    """Iceberg answers the least and the greatest value by them where no deletes apply."""
+    table, key = IcebergCellsTable(ice, {"a": "BIGINT", "d": "DOUBLE", "t": "STRING"}, ("a",)), "pmod(id * 7919, 5000)"
+    table.insert(5000, f"{key} a; double({key}) d; uuid() t")
+    ice.sql(f"DELETE FROM {table.name} WHERE a < 5 OR a >= 4990")
+    assert table.run(force=True).commits
+    assert (len(divided), None in divided, table.require_lawful()) == (1, False, 2)
+    assert tuple(ice.sql(f"SELECT min(d), max(d) FROM {table.name}").collect()[0]) == (5.0, 4989.0)
+    d = "readable_metrics.d"
+    told = ice.sql(f"SELECT {d}.nan_value_count, {d}.lower_bound, {d}.upper_bound FROM {table.name}.files").collect()
+    (_, least, below), (_, above, greatest) = sorted(tuple(row) for row in told)
+    assert (least, above - below, greatest) == (5.0, 1.0, 4989.0)
 
 
 @pytest.mark.long("iceberg")

@@ -85,7 +85,9 @@ public final class IcebergFiles {
 
   /**
    * Describes an output of these inputs as Iceberg's own writer would; its rows are from its footer. isWhole: it has all
-   * rows of the inputs; of a part, it is not known how many values are not a number, unless there are none.
+   * rows of the inputs; of a part, it is not known how many values are not a number, unless there are none. Without their
+   * count there are no bounds: Iceberg takes it for none, and deletes by bounds. Nor are bounds wider than the rows: it
+   * answers the greatest value by them.
    */
   public static DataFile describe(Table table, List inputs, String file, long size, boolean isWhole)
       throws IOException {
@@ -101,14 +103,17 @@ public final class IcebergFiles {
     for (Iterator one = TypeUtil.indexById(schema.asStruct()).values().iterator(); one.hasNext(); ) {
       Types.NestedField field = (Types.NestedField) one.next();
       Integer id = Integer.valueOf(field.fieldId());
-      if (isFloat(field)) { // Of these, footers of some writers bound what is a number, and of others nothing.
-        lower.remove(id);
-        upper.remove(id);
+      if (isFloat(field)) {
         Long count = whole.valueCounts().containsKey(id) ? nans(inputs, id) : null;
-        if (count != null && (isWhole || count.longValue() == 0)) {
+        boolean isKnown = count != null && (isWhole || count.longValue() == 0);
+        if (isKnown) {
           nans.put(id, count);
         }
-        if (count != null
+        if (isWhole || !isKnown) { // Footers of some writers bound what is a number, and of others nothing.
+          lower.remove(id);
+          upper.remove(id);
+        }
+        if (isWhole && isKnown
             && MetricsUtil.metricsMode(schema, config, field.fieldId()) != MetricsModes.Counts.get()) {
           addBounds(inputs, field, lower, upper);
         }
