@@ -160,12 +160,13 @@ def test_values_that_are_not_a_number_hide_no_row_of_an_output(ice: IcebergLab, 
 
 def test_bounds_of_floats_are_those_of_the_rows_of_an_output(ice: IcebergLab, divided: list[Any]) -> None:
     """Iceberg answers the least and the greatest value by them where no deletes apply."""
-    table, key = IcebergCellsTable(ice, {"a": "BIGINT", "d": "DOUBLE", "t": "STRING"}, ("a",)), "pmod(id * 7919, 5000)"
-    table.insert(5000, f"{key} a; double({key}) d; uuid() t")
+    kinds, key = {"a": "BIGINT", "d": "DOUBLE", "z": "FLOAT", "t": "STRING"}, "pmod(id * 7919, 5000)"
+    table = IcebergCellsTable(ice, kinds, ("a",))
+    table.insert(5000, f"{key} a; double({key}) d; float({key} % 2) z; uuid() t")
     ice.sql(f"DELETE FROM {table.name} WHERE a < 5 OR a >= 4990")
     assert table.run(force=True).commits
     assert (len(divided), None in divided, table.require_lawful()) == (1, False, 2)
-    assert tuple(ice.sql(f"SELECT min(d), max(d) FROM {table.name}").collect()[0]) == (5.0, 4989.0)
+    assert str([*ice.sql(f"SELECT min(d), max(d), min(z) FROM {table.name}").collect()[0]]) == "[5.0, 4989.0, 0.0]"
     d = "readable_metrics.d"
     told = ice.sql(f"SELECT {d}.nan_value_count, {d}.lower_bound, {d}.upper_bound FROM {table.name}.files").collect()
     (_, least, below), (_, above, greatest) = sorted(tuple(row) for row in told)

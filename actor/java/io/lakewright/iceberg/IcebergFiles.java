@@ -109,6 +109,7 @@ public final class IcebergFiles {
         if (isKnown) {
           nans.put(id, count);
         }
+        ByteBuffer least = (ByteBuffer) lower.get(id);
         if (isWhole || !isKnown) { // Footers of some writers bound what is a number, and of others nothing.
           lower.remove(id);
           upper.remove(id);
@@ -116,6 +117,8 @@ public final class IcebergFiles {
         if (isWhole && isKnown
             && MetricsUtil.metricsMode(schema, config, field.fieldId()) != MetricsModes.Counts.get()) {
           addBounds(inputs, field, lower, upper);
+        } else if (isKnown && least != null) {
+          lower.put(id, withoutSign(inputs, field, least));
         }
       }
     }
@@ -213,6 +216,15 @@ public final class IcebergFiles {
       lower.put(id, least);
       upper.put(id, greatest);
     }
+  }
+
+  /** Returns the least value of some rows of the inputs: readers of footers give 0 a sign that may be none of its rows'. */
+  private static ByteBuffer withoutSign(List inputs, Types.NestedField field, ByteBuffer least) {
+    Map lower = new HashMap();
+    addBounds(inputs, field, lower, new HashMap());
+    ByteBuffer ofAll = (ByteBuffer) lower.get(Integer.valueOf(field.fieldId()));
+    Comparator order = Comparators.forType(field.type().asPrimitiveType());
+    return ofAll != null && compare(order, field, least, ofAll) < 0 ? ofAll : least;
   }
 
   private static int compare(Comparator order, Types.NestedField field, ByteBuffer one, ByteBuffer other) {
