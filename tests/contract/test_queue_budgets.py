@@ -307,7 +307,14 @@ def test_what_runs_use_is_learned_by_kind_and_bytes(bench: Bench) -> None:
 def test_runs_that_found_nothing_to_do_say_nothing_of_those_that_write(bench: Bench) -> None:
     budget(bench, "1 core-hours/day")
     bench.ingest(-1, 1)
-    for core_s, writes, runs, bound_s in ((0.01, 0, 1, 0.02), (4, 2, 1, 8), (0.01, 0, 1, 8), (4, 2, 2, 8)):
+    nothing, found, dear = (0.01, 0), (4, 2), (6, 0)
+    for (core_s, writes), runs, bound_s in (
+        (nothing, 1, 0.02),
+        (found, 1, 8),
+        (nothing, 1, 8),
+        (found, 2, 8),
+        (dear, 2, 12),
+    ):
         bench.enqueue(job())
         (claim,) = bench.claim()
         end(bench, claim, core_s, writes=writes)

@@ -228,18 +228,18 @@ do
   end
 
   -- Learns what a kind of job uses per byte: number of runs, sums of bytes and of the figures, and the greatest of each.
-  -- One that wrote nothing, as there was nothing to do, says nothing of those that write.
+  -- One that wrote nothing, as there was nothing to do, says nothing of those that write, but for what it used beyond them.
   function learn_usage(job, usage)
     local key, base = rates_key(job.table), base_of(job)
     local unknown = '0,0,0,0,0,0,0,0,0,0,0,0'
     local rates = numbers(call('HGET', key, rate_of(job)) or unknown)
     local has_written, writes = rates[7] > 0, usage[5] > 0
-    if has_written and not writes then return end
     if writes and not has_written then rates = numbers(unknown) end
-    rates[1], rates[2] = rates[1] + 1, rates[2] + base
+    local weight = has_written and not writes and 0 or 1
+    rates[1], rates[2] = rates[1] + weight, rates[2] + weight * base
     for i = 1, 5 do
-      rates[2 + i] = rates[2 + i] + usage[i]
-      rates[7 + i] = math.max(usage[i] / base, rates[7 + i] * KEPT_OF_GREATEST)
+      rates[2 + i] = rates[2 + i] + weight * usage[i]
+      rates[7 + i] = math.max(usage[i] / base, rates[7 + i] * KEPT_OF_GREATEST ^ weight)
     end
     if rates[1] >= RUNS_WEIGHED then
       for i = 1, 7 do rates[i] = rates[i] / 2 end
