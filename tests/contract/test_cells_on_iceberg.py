@@ -18,7 +18,7 @@ from shared.jobs.payload import EXPIRE
 from shared.layout.cells.counts import CellFiles
 from shared.layout.cells.tags import CELL_TAG
 from shared.layout.clustered_files import ClusteredFiles
-from shared.policy.policy import ClusterMode, Policy
+from shared.policy.policy import ClusterMode, Policy, RowGroupCopy
 from shared.refusals import RefusalReason
 from shared.table import CommitOrigin
 from tests.support.clustered_rows import NUMBERS, RANDOM, VALUES, keys_of
@@ -171,6 +171,14 @@ def test_bounds_of_floats_are_those_of_the_rows_of_an_output(ice: IcebergLab, di
     told = ice.sql(f"SELECT {d}.nan_value_count, {d}.lower_bound, {d}.upper_bound FROM {table.name}.files").collect()
     (_, least, below), (_, above, greatest) = sorted(tuple(row) for row in told)
     assert (least, above - below, greatest) == (5.0, 1.0, 4989.0)
+
+
+def test_spark_moves_the_rows_of_a_table_whose_row_groups_are_never_copied(ice: IcebergLab, divided: list[Any]) -> None:
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"))
+    table.insert(600, PAIRS.format(seed=1), files=3)
+    before = table.digest()
+    assert table.run(force=True, row_group_copy=RowGroupCopy.NEVER).commits
+    assert ({*divided}, table.digest()) == ({None}, before)
 
 
 @pytest.mark.long("iceberg")

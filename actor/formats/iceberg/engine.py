@@ -63,7 +63,7 @@ from shared.layout.planner import FileGroup
 from shared.layout.upkeep import COMPUTE_STATISTICS, CONVERT_DELETES, MERGE_DELETES, REWRITE_MANIFESTS
 from shared.paths.boundary import Boundary
 from shared.paths.locations import canonical_location
-from shared.policy.policy import Proofread
+from shared.policy.policy import Proofread, RowGroupCopy
 from shared.table import CommitOrigin, PartitionKey
 
 
@@ -213,7 +213,7 @@ class IcebergEngine(JvmEngine):
         check_place = self._checked_place(check, job.location)
 
         def open_for(head: TableHead) -> tuple[StagedWriter, CellTarget]:
-            rule = CopyRule(limits=self._settings.copy_limits)
+            rule = CopyRule(job.policy.row_group_copy is RowGroupCopy.AUTO, limits=self._settings.copy_limits)
             writer, reader = self._writer(opened, head, rule, job.policy.proofread, job.origin.job)
             same = _HeadCheck(check_place, job.location, head.protocol.min_writer)
             mark, compared = job.mark().encode(), Comparisons(reader.check_places)
