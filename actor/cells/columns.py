@@ -137,6 +137,11 @@ def number_of_text(spelled: str, text_bytes: int) -> int:
     return int.from_bytes(bytes.fromhex(spelled)[:text_bytes].ljust(TEXT_BYTES, b"\0"))
 
 
+def stored_point(stored: Sequence[Stored], row: Sequence[int | str | None]) -> Point:
+    """Return a row as a point, by its values as files store them."""
+    return tuple(one.number(value) for one, value in zip(stored, row, strict=True))
+
+
 def texts_of(columns: Sequence[CellColumn]) -> list[str]:
     """Return the columns of a row that `point_of` reads, as SQL."""
     return [f"{column.text} AS c{at}" for at, column in enumerate(columns)]

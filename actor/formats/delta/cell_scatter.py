@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from actor.cells.columns import CellColumn, Stored
+from actor.cells.columns import CellColumn, Stored, stored_point
 from actor.cells.outputs import cuts_of
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.cell_bounds import is_bounded, read_statistics, stored_in
@@ -30,7 +30,7 @@ class CellScatter:
     def points(self, files: Sequence[LoggedFile], every: int) -> list[Point]:
         """Return about each so many-th row of files as a point; raises LeftToSpark."""
         found = self.rows.read(files, self.rows.scala.row_sample(every))
-        return [tuple(one.number(value) for one, value in zip(self.stored, row, strict=True)) for row in found]
+        return [stored_point(self.stored, row) for row in found]
 
     def write(self, live: LiveGroup, route: Route, first: int) -> list[LoggedFile]:
         """Write the rows of the group's files, each to the output at the end of its route (see `RowTasks.write`)."""

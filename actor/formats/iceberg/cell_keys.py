@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actor.cells.columns import FIRST_DAY, INSTANTS, MS, CellColumn, Stored
+from actor.cells.columns import FIRST_DAY, INSTANTS, MS, CellColumn, Stored, stored_point
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.parquet.file_columns import ParquetField
 from shared.layout.cells.boxes import Point
@@ -15,7 +15,7 @@ _WHOLE = ("", "INTEGER(8,true)", "INTEGER(16,true)", "INTEGER(32,true)", "INTEGE
 
 @dataclass(frozen=True, slots=True)
 class RowKeys:
-    """How files of one schema store the clustering columns, and their paths there.
+    """How files of the same columns store the clustering ones, and their paths there.
 
     hidden: of each file the positions of rows that are left out, ascending.
     """
@@ -36,7 +36,7 @@ class RowKeys:
 
     def point(self, row: Sequence[int | str | None]) -> Point:
         """Return a row of a sample as a point."""
-        return tuple(one.number(value) for one, value in zip(self.stored, row, strict=True))
+        return stored_point(self.stored, row)
 
 
 def find_keys(
@@ -59,7 +59,9 @@ def find_keys(
 def _stored_in(footers: GroupFooters, digest: str, column: CellColumn) -> tuple[Stored, tuple[str, ...]] | None:
     """Return how files of a schema store a column, and its path there."""
     field = footers.found[digest].fields.get(int(column.path[0]))
-    stored = None if field is None else stored_as(column, field)
+    if field is None:
+        return None
+    stored = stored_as(column, field)
     return None if stored is None else (stored, _path(footers.schemas[digest].fields, field))
 
 
@@ -81,7 +83,7 @@ def stored_as(column: CellColumn, field: ParquetField) -> Stored | None:
     return Stored() if column.type in ("integer", "long") and is_number and logical in _WHOLE else None
 
 
-def _path(fields: Sequence[ParquetField], wanted: ParquetField | None) -> tuple[str, ...]:
+def _path(fields: Sequence[ParquetField], wanted: ParquetField) -> tuple[str, ...]:
     for one in fields:
         below = () if one is wanted else _path(one.children, wanted)
         if one is wanted or below:

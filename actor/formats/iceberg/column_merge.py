@@ -1,7 +1,7 @@
 """How files of an Iceberg table are merged column by column: with the settings that Iceberg's own writer would have.
 
-For groups that could be copied but for the layout of their files. A property of the table that the merge cannot obey
-leaves the group to Spark.
+For groups that could be copied but for the layout of their files, or what these have beside their columns. A property
+of the table that the merge cannot obey leaves the group to Spark.
 """
 
 from collections.abc import Mapping, Sequence

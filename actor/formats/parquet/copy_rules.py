@@ -75,8 +75,10 @@ class EncodeReason(Explained):
     LARGE_FOOTER = "large_footer", "The output would have more than 50,000 column chunks."
 
 
-LAYOUT_REASONS = frozenset(
+MERGED_REASONS = frozenset(
     {
+        EncodeReason.WRITER,
+        EncodeReason.KEY_VALUES,
         EncodeReason.SEVERAL_ROW_GROUPS,
         EncodeReason.SMALL_ROW_GROUPS,
         EncodeReason.SMALL_COLUMN_CHUNKS,
@@ -86,10 +88,7 @@ LAYOUT_REASONS = frozenset(
         EncodeReason.OTHER_CODEC,
     }
 )
-"""Reasons not to copy that are known last: the inputs have one schema, and nothing else of them is unusual."""
-
-MERGED_REASONS = LAYOUT_REASONS | {EncodeReason.WRITER, EncodeReason.KEY_VALUES}
-"""These, and what the inputs have beside their columns: it does not keep them from being merged by column."""
+"""Reasons not to copy that are known last: the inputs have the same columns, and nothing of any of them is unusual."""
 
 OLD_CALENDAR_KEYS = frozenset({"org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"})
 

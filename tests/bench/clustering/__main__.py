@@ -2,7 +2,7 @@
 
 Seeded: a base of 32 targets with two random keys, then MERGEs of a quarter of a target each, a tenth of it updates by
 deletion vectors, or merged on read. In the end all tables hold the same rows. Some minutes for each format; with
-`ARGS="--merges 200"` half an hour.
+`ARGS="--merges 200"` half an hour for each.
 """
 
 import argparse
@@ -83,7 +83,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--merges", type=int, default=40)
     parser.add_argument("--formats", nargs="*", default=[*RULES], choices=[*RULES])
-    parser.add_argument("--rules", nargs="*", help="of each format: none, optimize, auto, sort, zorder, cells")
+    names = sorted({name for rules in RULES.values() for name in rules})
+    parser.add_argument("--rules", nargs="*", choices=names, help="as far as a format has them; all without")
     parser.add_argument("--svg", type=Path, help="draw the cost of each run, and what ranges read, of the last format")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
