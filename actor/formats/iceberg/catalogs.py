@@ -71,6 +71,7 @@ class TableLoader:
         self._opened: dict[str, Any] = {}
         self._opening = threading.Lock()
         self._heads = HeadCache()
+        self._spelled: dict[str, str] = {}  # A folder that was loaded, and its path as its metadata spell it.
         self._identifier = lru_cache(maxsize=TABLES)(self._made_identifier)  # Each takes five round trips.
 
     def load(self, location: str) -> JavaTable:
@@ -111,11 +112,14 @@ class TableLoader:
                 "LAKEWRIGHT_ICEBERG_FOLDERS=true if only one process commits to such tables",
                 field="location",
             )
-        place = hadoop_path(location)
+        place = self._spelled.get(location) or hadoop_path(location)
         table = self._folders.load(place)
         # Iceberg locks by the text of a path: with another spelling than a writer's in this process, commits get lost.
         own = str(table.location())
-        return self._folders.load(own) if place == f"file://{own}" else table
+        if own == place or own.removeprefix("file://") != place.removeprefix("file://"):
+            return table
+        self._spelled[location] = own
+        return self._folders.load(own)
 
     @cached_property
     def _folders(self) -> Any:
