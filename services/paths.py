@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from actor.jvm.java import JavaSearch
-from services.settings import DATA_DIR, DEFAULT_DATA_DIR, IVY_DIR, JAVA
+from services.settings import DATA_DIR, DEFAULT_DATA_DIR, IVY_DIR, JAVA, READY_FILE
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path:
@@ -29,7 +29,8 @@ def data_dir(environ: Mapping[str, str]) -> Path:
 
 def ready_file(environ: Mapping[str, str]) -> Path:
     """Where an actor keeps a file for as long as it takes jobs."""
-    return data_dir(environ) / "actor.ready"
+    given = environ.get(READY_FILE)
+    return Path(given) if given else data_dir(environ) / "actor.ready"
 
 
 def java_search(environ: Mapping[str, str]) -> JavaSearch:

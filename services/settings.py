@@ -40,6 +40,13 @@ property `lakewright.queue` names. Default: none."""
 GROUP = "LAKEWRIGHT_GROUP"
 """Group whose jobs the actor runs. Default: the queue itself, for the tables of no other group."""
 
+SUPERVISED = "LAKEWRIGHT_SUPERVISED"
+"""`true` in the standalone, which starts and ends actors as the queue's setting `actors` says. Default `false`: the
+decider refuses that setting, because something else, such as KEDA, starts actors."""
+
+READY_FILE = "LAKEWRIGHT_READY_FILE"
+"""File that exists for as long as an actor takes jobs. Default: `actor.ready` in LAKEWRIGHT_DATA_DIR."""
+
 HTTP_ADDRESS = "LAKEWRIGHT_HTTP_ADDRESS"
 """`host:port` of the REST API. Default: the loopback address, because without a token only local callers are
 allowed."""

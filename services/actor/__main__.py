@@ -38,6 +38,7 @@ from services.settings import (
     LOG_FORMAT,
     OTLP_ENDPOINT,
     OTLP_TRACES_ENDPOINT,
+    READY_FILE,
     ROOTS,
     STORE_OPTIONS,
     host_name,
@@ -50,7 +51,7 @@ from shared.errors import LakewrightError
 from shared.queue.client_settings import parse_sentinel_url
 
 VARIABLES = (
-    *(DATA_DIR, IVY_DIR, JAVA, LOG_FORMAT, ROOTS, ALLOW_EXTERNAL_FILES),
+    *(DATA_DIR, READY_FILE, IVY_DIR, JAVA, LOG_FORMAT, ROOTS, ALLOW_EXTERNAL_FILES),
     *(STORE_OPTIONS, CATALOGS, ICEBERG_FOLDERS, OTLP_ENDPOINT, OTLP_TRACES_ENDPOINT),
 )
 """Environment variables that are read by functions shared between services."""

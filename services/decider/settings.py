@@ -45,6 +45,7 @@ from services.settings import (
     SNS_TOPICS,
     SQS_QUEUES,
     STATE,
+    SUPERVISED,
     SWEEP_S,
     TABLES_FILE,
     TENANT,
@@ -144,6 +145,7 @@ class TrackingSettings:
 
     advice_cpu: share of one core for advice; 0: none is made. background_load: share of the machine's cores that others
     use, above which advice has a tenth of that; 1: it never has less. prices: of what runs use, None without any.
+    is_supervised: whether actors are started and ended as the queue's setting says.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -154,6 +156,7 @@ class TrackingSettings:
     advice_cpu: float = 0.1
     background_load: float = DEFAULT_BACKGROUND_LOAD
     prices: Prices | None = None
+    is_supervised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +313,7 @@ def _tracking(read: EnvironmentReader) -> TrackingSettings:
         advice_cpu=read(ADVICE_CPU, number(float, 0, 1), defaults.advice_cpu),
         background_load=read(BACKGROUND_LOAD, number(float, 0, 1), defaults.background_load),
         prices=read(PRICES, parse_prices, None),
+        is_supervised=read(SUPERVISED, boolean, defaults.is_supervised),
     )
 
 

@@ -21,9 +21,11 @@ from services.standalone.stack import (
     StandaloneOptions,
     children,
     data_dir_lock,
+    redis_client,
     require_free_address,
 )
 from services.standalone.supervisor import Supervisor
+from services.standalone.wanted_actors import WantedActors
 from services.visible_text import visible_lines
 from shared.errors import LakewrightError
 
@@ -38,13 +40,15 @@ def run(options: StandaloneOptions) -> None:
     api = f"http://{options.http_address}"
     with data_dir_lock(options.data_dir), _logs(options.data_dir, api) as report:
         require_free_address(options.http_address)
-        supervisor = Supervisor(children(options))
+        specs = children(options)
+        wanted = WantedActors(options, specs, redis_client(options)).specs if options.actors else None
+        supervisor = Supervisor(specs)
         try:
             supervisor.start(should_stop=lambda: bool(asked))
             if not asked:
                 log.info("standalone_ready", api=api, data=str(options.data_dir.resolve()))
                 report(f"Lakewright is ready: {api}")
-            supervisor.run(lambda: bool(asked))
+            supervisor.run(lambda: bool(asked), wanted)
         finally:
             supervisor.stop()
 
@@ -76,7 +80,7 @@ _FOLDER = "folder for Redis data, logs and scratch space; default: %(default)s"
 _ADDRESS = "host:port of the REST API; default: %(default)s"
 _SERVER = "Redis server to run: bundled, system, or the path of its executable; default: %(default)s"
 _FSYNC = "when Redis writes its append-only file to disk: every second or at every change; default: %(default)s"
-_ACTORS = "0 to run actors elsewhere; default: %(default)s"
+_ACTORS = "0 to run actors elsewhere, 1 to run as many as the queue's setting `actors` says; default: %(default)s"
 
 
 def main() -> int:

@@ -19,16 +19,22 @@ from pathlib import Path
 
 import httpx
 import structlog
+from redis import Redis
 
+from actor.queue_executor import connect
+from services.actor.settings import NAME
 from services.paths import ready_file
 from services.private import closed_dir
 from services.redis_socket import socket_path
 from services.settings import (
     DATA_DIR,
     DEFAULT_HTTP_ADDRESS,
+    GROUP,
     HTTP_ADDRESS,
+    READY_FILE,
     REDIS_URL,
     STATE,
+    SUPERVISED,
     start_timeout_s,
 )
 from services.standalone import redis_server
@@ -153,22 +159,30 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
         ),
     ]
     if options.actors:
-        ready = ready_file(environment)
-        ready.unlink(missing_ok=True)  # A killed actor leaves its own behind.
-        missing = "the start of Spark and the self-test of the actor"
-        specs.append(
-            ChildSpec(
-                name="actor",
-                command=(sys.executable, "-m", "services.actor"),
-                environment=environment,
-                log_file=home / "logs" / "actor.log",
-                obstacle=lambda: "" if ready.exists() else missing,
-                ready_timeout_s=patience_s,
-                stop_timeout_s=ACTOR_STOP_S,
-                umask=options.table_umask,
-            )
-        )
+        ready_file(environment).unlink(missing_ok=True)  # A killed actor leaves its own behind.
+        specs.append(actor(options, group="", number=1))
     return tuple(specs)
+
+
+def actor(options: StandaloneOptions, group: str, number: int) -> ChildSpec:
+    """Return an actor of a group of the queue, numbered from 1; the first of the queue itself is `actor`."""
+    environment = _environment(options)
+    name = "-".join(("actor", *filter(None, (group, "" if number == 1 else str(number)))))
+    ready = ready_file(environment).with_name(f"{name}.ready")
+    environment |= {GROUP: group, READY_FILE: str(ready)}
+    if given := environment.get(NAME):
+        environment[NAME] = given + name.removeprefix("actor")
+    missing = "the start of Spark and the self-test of the actor"
+    return ChildSpec(
+        name=name,
+        command=(sys.executable, "-m", "services.actor"),
+        environment=environment,
+        log_file=options.data_dir.resolve() / "logs" / f"{name}.log",
+        obstacle=lambda: "" if ready.exists() else missing,
+        ready_timeout_s=start_timeout_s(options.environment),
+        stop_timeout_s=ACTOR_STOP_S,
+        umask=options.table_umask,
+    )
 
 
 def _redis_obstacle(redis: RedisOptions, kept: AppendOnlyFile) -> str:
@@ -177,6 +191,11 @@ def _redis_obstacle(redis: RedisOptions, kept: AppendOnlyFile) -> str:
     if not missing:
         kept.keep_copy()
     return missing
+
+
+def redis_client(options: StandaloneOptions) -> Redis:
+    """Return a client of the embedded server; nothing is sent yet."""
+    return connect(_redis_options(options).url, timeout_s=_ASK_TIMEOUT_S, connections=1)
 
 
 def _redis_options(options: StandaloneOptions) -> RedisOptions:
@@ -192,6 +211,7 @@ def _environment(options: StandaloneOptions) -> dict[str, str]:
         REDIS_URL: _redis_options(options).url,
         HTTP_ADDRESS: options.http_address,
         DATA_DIR: str(home),
+        SUPERVISED: str(options.actors > 0).lower(),
         STATE: options.environment.get(STATE) or str(home / "registry"),
         "PYTHONUNBUFFERED": "1",  # A log that ends before the crash it should explain is of no use.
     }

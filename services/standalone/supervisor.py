@@ -28,6 +28,7 @@ HEALTHY_AFTER_S = 60.0  # A run this long was not a failed start: delays begin a
 POLL_S = 0.1  # How late an end is noticed; ten polls a second cost nothing.
 LOG_LIMIT_BYTES = 10_000_000  # A log larger than this is moved aside at the next start, once: 20 MB per child at most.
 MAX_RECOVERIES = 3  # Of one start: each repairs something else, and a fourth would repeat one of them.
+ASK_EVERY_S = 2.0  # Between two questions which children are wanted: as soon as people look for it.
 REPORT_EVERY_S = 10.0  # While a child is not ready: often enough that the start does not seem to hang.
 _TAIL_BYTES = 2_000  # Of a log in an error: some twenty lines.
 _START_BYTES = 65_536  # Of what a child printed since its start: more than any prints until it is ready.
@@ -66,6 +67,7 @@ class _Child:
     log_start_bytes: int = 0  # Size of its log when it was started.
     quick_ends: int = 0
     start_again_at_s: float = field(default=float("inf"))
+    killed_at_s: float = field(default=float("inf"))  # Of one that is not wanted any more, and was asked to end.
 
 
 class Supervisor:
@@ -109,11 +111,28 @@ class Supervisor:
             if not self._await_ready(child, should_stop, started=self._children[:number]):
                 return
 
-    def run(self, should_stop: Callable[[], bool]) -> None:
-        """Keep the children running until `should_stop`."""
+    def run(self, should_stop: Callable[[], bool], wanted: Callable[[], Sequence[ChildSpec]] | None = None) -> None:
+        """Keep the children running until `should_stop`; `wanted`, asked now and then, returns all that are to run."""
+        asked_at_s = self._clock()
         while not should_stop():
+            if wanted is not None and self._clock() >= asked_at_s + ASK_EVERY_S:
+                self.keep_only(wanted())
+                asked_at_s = self._clock()
             self.tick()
             time.sleep(POLL_S)
+
+    def keep_only(self, specs: Sequence[ChildSpec]) -> None:
+        """Start the children that are new; ask those that are not among them to end, and do not wait for it."""
+        names, known = {one.name for one in specs}, {child.spec.name for child in self._children}
+        for child in self._children:
+            if child.spec.name not in names and child.killed_at_s == float("inf"):
+                child.killed_at_s = self._clock() + child.spec.stop_timeout_s
+                if child.process is not None:
+                    child.process.terminate()
+        for spec in specs:
+            if spec.name not in known:
+                self._children.append(_Child(spec))
+                self._launch(self._children[-1])
 
     def tick(self) -> None:
         """Notice ends and start again what is due.
@@ -121,14 +140,27 @@ class Supervisor:
         Raises:
             PermanentError: a child ended too often without ever living long enough.
         """
-        for child in self._children:
+        for child in tuple(self._children):
             self._keep(child)
 
     def _keep(self, child: _Child) -> None:
+        if child.killed_at_s < float("inf"):
+            self._see_off(child)
+            return
         if child.process is not None and child.process.poll() is not None:
             self._note_end(child)
         if child.process is None and self._clock() >= child.start_again_at_s:
             self._launch(child)
+
+    def _see_off(self, child: _Child) -> None:
+        """Forget a child that was asked to end once it has, or had as long as it was granted."""
+        process = child.process
+        if process is not None:
+            if process.poll() is None and self._clock() < child.killed_at_s:
+                return
+            _release(process)
+        self._children.remove(child)
+        log.info("child_ended", child=child.spec.name)
 
     def stop(self) -> None:
         """End the children in the opposite order: ask, wait as long as each was granted, then kill all it started."""

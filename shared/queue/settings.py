@@ -21,6 +21,7 @@ class SettingUnit(StrEnum):
     CLAIMS = "claims"
     ATTEMPTS = "attempts"
     SLOTS = "slots"
+    ACTORS = "actors"
     MS = "ms"
 
 
@@ -82,6 +83,9 @@ SETTINGS: Mapping[str, QueueSetting] = MappingProxyType(
             "Total slots of all actors, the base of quotas; set by the decider, 0 if unknown.",
             is_set_by_decider=True,
         ),
+        "actors": QueueSetting(
+            1, 0, 32, SettingUnit.ACTORS, "Actors that the standalone keeps running; elsewhere a scaler decides."
+        ),
     }
 )
 
@@ -98,6 +102,7 @@ class QueueSettings:
     backoff_cap_ms: int = SETTINGS["backoff_cap_ms"].default
     half_open_ms: int = SETTINGS["half_open_ms"].default
     slots: int = SETTINGS["slots"].default
+    actors: int = SETTINGS["actors"].default
 
 
 def require_settings(settings: Mapping[str, int]) -> None:

@@ -195,6 +195,18 @@ def shown(decider: LiveDecider) -> dict[str, int]:
     return {one["name"]: one["value"] for one in decider.get("/v1/queue/settings")["settings"]}
 
 
+@pytest.mark.parametrize("is_supervised", [False, True])
+def test_actors_are_scaled_by_a_setting_where_something_obeys_it(redis_url: str, is_supervised: bool) -> None:
+    with LiveDecider(decider_settings(redis_url, is_supervised=is_supervised)) as live:
+        answer = live.client.patch("/v1/queue/settings", json={"actors": 3})
+        wanted = live.get("/v1/groups")["groups"][0]["wanted_actors"]
+    if is_supervised:
+        assert (answer.status_code, wanted) == (200, 3)
+    else:
+        assert (answer.status_code, wanted) == (409, None)
+        assert "KEDA" in answer.json()["detail"]
+
+
 def test_settings_are_shown_and_changed_while_the_queue_runs(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     """What is not said stays, and the scripts follow with the next call: here after one failure instead of eight."""
     assert shown(decider) == asdict(QueueSettings())

@@ -104,6 +104,27 @@ def test_a_child_that_is_killed_runs_again_without_what_it_left(
         assert len(journal.starts("other")) == 1
 
 
+def test_children_that_are_not_wanted_any_more_are_asked_to_end_and_no_other_waits_for_them(
+    journal: Journal, child: Callable[..., ChildSpec]
+) -> None:
+    stays, leaves, comes = child("redis"), child("actor", "stubborn", stop_timeout_s=0.5), child("actor-2")
+    with Supervisor([stays, leaves]) as supervisor:
+        killed = journal.starts("actor")[0][0]
+
+        def is_running_instead(name: str, count: int) -> bool:
+            supervisor.tick()
+            return len(journal.starts(name)) == count
+
+        supervisor.keep_only([stays, comes])
+        until("the new one runs", lambda: is_running_instead("actor-2", 1))
+        supervisor.keep_only([stays, comes])
+        until("the other one is gone", lambda: is_running_instead("actor", 1) and not is_running(killed))
+        assert "actor asked" in journal.lines()
+        supervisor.keep_only([stays, leaves, comes])
+        until("it runs once it is wanted again", lambda: is_running_instead("actor", 2))
+        assert (len(journal.starts("redis")), len(journal.starts("actor-2"))) == (1, 1)
+
+
 def test_a_child_whose_guard_is_killed_does_not_run_twice(journal: Journal, child: Callable[..., ChildSpec]) -> None:
     with Supervisor([child("actor")]) as supervisor:
         first, _ = journal.starts("actor")[0]

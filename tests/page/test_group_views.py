@@ -1,5 +1,6 @@
 """The page shows each group of the queue: a viewer chooses one, and sees what it has, uses and promises."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -88,6 +89,20 @@ def test_tables_and_actors_show_the_group_that_each_belongs_to(
     tab = person(decider).open("actors?group=etl")
     expect(tab.locator(".actors .card")).to_have_count(ACTORS)
     expect(tab.locator(".head")).to_contain_text(f"{ACTORS} actors with {ACTORS * SLOTS} slots")
+
+
+def test_actors_of_a_group_are_started_and_released_where_the_standalone_keeps_them(
+    redis_url: str, person: Callable[..., Visit]
+) -> None:
+    with LiveDecider(decider_settings(redis_url, groups={"etl": {}}, is_supervised=True)) as decider:
+        tab = person(decider).open("actors?group=etl")
+        line = tab.locator(".progress", has_text="wanted")
+        expect(line).to_have_text(re.compile("Group etl: 0 of 1 wanted actor"))
+        for label, wanted in (("Start one more actor of etl", 2), ("Release an actor of etl", 1)):
+            line.get_by_role("button", name=label).click()
+            expect(line).to_contain_text(f"0 of {wanted} wanted")
+            groups = {one["group"]: one["wanted_actors"] for one in decider.get("/v1/groups")["groups"]}
+            assert groups == {"default": 1, "etl": wanted}
 
 
 def test_a_group_that_is_not_served_is_said_so_and_another_can_be_chosen(

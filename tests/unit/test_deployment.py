@@ -64,6 +64,7 @@ class Recorder(Mapping[str, str]):
 TRACES = {"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 OF_THE_IMAGE = {"LAKEWRIGHT_DATA_DIR", "LAKEWRIGHT_IVY_DIR", "LAKEWRIGHT_TOKENS_FILE", "LAKEWRIGHT_ACTOR_NAME"}
 """Folders of the image, a file that nothing mounts (there is LAKEWRIGHT_TOKENS), and the container's own name."""
+OF_THE_STANDALONE = {"LAKEWRIGHT_READY_FILE", "LAKEWRIGHT_SUPERVISED"}
 
 
 def settings_read_by(service: str) -> set[str]:
@@ -72,7 +73,7 @@ def settings_read_by(service: str) -> set[str]:
     readers: dict[str, Callable[[Mapping[str, str]], object]] = {"decider": decider_settings}
     readers.get(service, actor_settings)(recorder)
     log_format(recorder)
-    return (recorder.names | TRACES) - OF_THE_IMAGE
+    return (recorder.names | TRACES) - OF_THE_IMAGE - OF_THE_STANDALONE
 
 
 CATALOGS = '{"prod": {"uri": "https://catalog.example.com", "credential": "id:secret"}}'

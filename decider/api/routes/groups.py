@@ -38,6 +38,9 @@ class GroupView(ResponseModel):
 
     group: str = Field(description="Name of the group; the first one has the name of the queue.")
     actors: int = Field(description="Actors of the group that take jobs.")
+    wanted_actors: int | None = Field(
+        description="Actors that the standalone keeps running; null where something else starts them."
+    )
     slots: int = Field(description="Slots of these actors.")
     running: int = Field(description="Jobs that run.")
     waiting: int = Field(description="Jobs that are queued or delayed.")
@@ -69,12 +72,19 @@ async def list_groups(tables: Tables, queue: Queue, http: Http) -> Response:
 
     async def read() -> GroupList:
         groups = queue.by_group.items()
-        return GroupList(groups=tuple([await _group(name, tables, of_group) for name, of_group in groups]))
+        return GroupList(
+            groups=tuple(
+                [
+                    await _group(name, tables, of_group, scales_actors=http.settings.scales_actors)
+                    for name, of_group in groups
+                ]
+            )
+        )
 
     return await http.expensive_calls.queue_reads.get("groups", read)
 
 
-async def _group(name: str, tables: TableServices, queue: QueueServices) -> GroupView:
+async def _group(name: str, tables: TableServices, queue: QueueServices, *, scales_actors: bool) -> GroupView:
     actors = [one for one in await queue.actors.all() if one.takes_jobs]
     depth, held = await queue.admin.depth(), await queue.admin.occupancy()
     settings, mark = await settings_of(tables, queue), f"{Scope.TABLE}|"
@@ -86,6 +96,7 @@ async def _group(name: str, tables: TableServices, queue: QueueServices) -> Grou
     return GroupView(
         group=name,
         actors=len(actors),
+        wanted_actors=(await queue.admin.settings()).actors if scales_actors else None,
         slots=sum(one.slots for one in actors),
         running=depth.depth[JobState.LEASED],
         waiting=depth.depth[JobState.QUEUED] + depth.depth[JobState.DELAYED],

@@ -18,7 +18,7 @@ from decider.store.queue.occupancy import quota_occupation
 from decider.store.queue.queue_admin import limits_among
 from decider.store.stored_values import moment
 from decider.web.base_model import RequestModel, ResponseModel, examples
-from shared.errors import InvalidInput
+from shared.errors import InvalidInput, Unsupported
 from shared.policy import parsers
 from shared.queue import keys
 from shared.queue.admin_commands import SlotLimit, SlotQuota
@@ -139,6 +139,7 @@ class QueueSettingsUpdate(RequestModel, json_schema_extra=examples({"aging_ms": 
     backoff_base_ms: int | None = _of("backoff_base_ms")
     backoff_cap_ms: int | None = _of("backoff_cap_ms")
     half_open_ms: int | None = _of("half_open_ms")
+    actors: int | None = _of("actors")
 
 
 class QueueSettingView(ResponseModel):
@@ -227,12 +228,17 @@ async def show_settings(group: Group) -> QueueSettingsView:
     return _settings(await group.admin.settings())
 
 
-@router.patch("/settings", summary="Change queue settings", responses=failures(400, 404, 413, 422))
-async def change_settings(asked: QueueSettingsUpdate, group: Group) -> QueueSettingsView:
+@router.patch("/settings", summary="Change queue settings", responses=failures(400, 404, 409, 413, 422))
+async def change_settings(asked: QueueSettingsUpdate, group: Group, http: Http) -> QueueSettingsView:
     """Change settings at run time; omitted settings stay unchanged.
 
-    Delays and quarantines that have started keep their end.
+    Delays and quarantines that have started keep their end. `actors` is refused where no standalone starts actors.
     """
+    if asked.actors is not None and not http.settings.scales_actors:
+        raise Unsupported(
+            "nothing here starts actors as this setting says: change the number of replicas, or let KEDA scale them",
+            field="actors",
+        )
     await group.admin.configure({name: value for name, value in asked.model_dump().items() if value is not None})
     return _settings(await group.admin.settings())
 

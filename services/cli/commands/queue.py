@@ -170,7 +170,7 @@ def _show_groups(out: Output, answer: Any) -> None:
     groups = answer["groups"]
     rows_of_groups = [
         (
-            *(one["group"], one["actors"], one["slots"], one["running"], one["waiting"]),
+            *(one["group"], _actors(one), one["slots"], one["running"], one["waiting"]),
             duration(one["oldest_wait_s"]),
             f"{100 * one['promised_ratio']:.0f}%" + (" oversold" if one["is_oversold"] else ""),
         )
@@ -185,6 +185,11 @@ def _show_groups(out: Output, answer: Any) -> None:
     ]
     if quotas:
         out.rows("Quotas of tables", ("group", "table", "quota", "of quota"), quotas)
+
+
+def _actors(group: Any) -> str:
+    wanted = group["wanted_actors"]
+    return f"{group['actors']}" if wanted in (None, group["actors"]) else f"{group['actors']} of {wanted} wanted"
 
 
 def _show_settings(out: Output, answer: Any) -> None:

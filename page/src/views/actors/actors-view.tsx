@@ -1,7 +1,7 @@
 // Actors: version, slots, abilities, current work; an operator can drain one before it is stopped.
 import { api, read } from '../../api/client';
 import { groupOfAddress, useGroups } from '../../api/groups';
-import type { ActorView } from '../../api/schema';
+import type { ActorView, GroupView } from '../../api/schema';
 import { mayOperate } from '../../api/session';
 import { anyJob, useReload, useResource } from '../../api/use-resource';
 import { plural } from '../../format/numbers';
@@ -25,7 +25,8 @@ export function ActorsView() {
     anyJob,
   );
   useReload(actors, HEARTBEAT_MS);
-  const groups = (useGroups().data ?? []).map(one => one.group);
+  const known = useGroups(anyJob);
+  const groups = known.data ?? [];
   const found = actors.data;
   const sub =
     found === undefined
@@ -34,8 +35,13 @@ export function ActorsView() {
   return (
     <>
       <Head title="Actors" sub={sub}>
-        <GroupChoice groups={groups} />
+        <GroupChoice groups={groups.map(one => one.group)} />
       </Head>
+      {groups
+        .filter(one => group === '' || one.group === group)
+        .map(one => (
+          <Scale key={one.group} of={one} reload={known.reload} />
+        ))}
       <Loaded of={actors}>
         {({ actors: all, unserved }) => (
           <>
@@ -54,6 +60,34 @@ export function ActorsView() {
         )}
       </Loaded>
     </>
+  );
+}
+
+/** The number of actors of a group, where the standalone starts and ends them. */
+function Scale({ of: { group, actors, wanted_actors: wanted }, reload }: { of: GroupView; reload: () => void }) {
+  if (wanted === null) return null;
+  const set = (count: number) => async () => {
+    await read(api.PATCH('/v1/queue/settings', { params: { query: { group } }, body: { actors: count } }));
+    return `Group ${group} is to have ${plural(count, 'actor')}; one that ends finishes its file group first.`;
+  };
+  return (
+    <p class="progress">
+      <span>
+        Group <strong>{group}</strong>: {actors} of {plural(wanted, 'wanted actor')}
+      </span>
+      {mayOperate.value && (
+        <>
+          <Action kind="small" label={`Start one more actor of ${group}`} done={reload} run={set(wanted + 1)}>
+            Start one
+          </Action>
+          {wanted > 0 && (
+            <Action kind="small" label={`Release an actor of ${group}`} done={reload} run={set(wanted - 1)}>
+              Release one
+            </Action>
+          )}
+        </>
+      )}
+    </p>
   );
 }
 

@@ -11,6 +11,7 @@ local DEFAULTS = {
   half_open_ms = 21600000,
   strict_in_row = 8,
   slots = 0,
+  actors = 1,
 }
 
 -- Settings that nearly every script needs; `paused` holds the digits of the paused bands, `all` pauses the queue.
