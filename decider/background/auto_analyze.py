@@ -1,7 +1,7 @@
 """AutoAnalyze: replays each table's history under other settings, and advises those that would have served better.
 
 Where reads with filters were reported, orders are compared, too, and bounds that files lack; where files are kept that
-no version needs, a vacuum. The change that saves most is advised.
+no version needs, a vacuum; where the log is long, checkpoints. The change that saves most is advised.
 
 It has a share of one core, and a tenth of that while jobs or refreshes wait, or others use the machine. Deciders take
 turns by a lease. A table is due once a day, if enough was committed since its last analysis. Applied advice is judged
@@ -21,6 +21,7 @@ import structlog
 
 from decider.advice.analysis import MIN_COMMITS, analyze, is_in_force, judge
 from decider.advice.bounds_advice import analyze_bounds, judge_bounds
+from decider.advice.checkpoint_advice import analyze_checkpoint, judge_checkpoint
 from decider.advice.cpu_budget import CpuBudget, run_paced
 from decider.advice.order_advice import FilteredReads, OrderReading, analyze_order, judge_order
 from decider.advice.order_kinds import KINDS, is_clustered, needs_owner
@@ -284,7 +285,10 @@ class AutoAnalyze:
         self, table: TableRef, advice: Advice, trace: TableTrace, now_ms: int
     ) -> tuple[Advice, AnalysisOutcome]:
         order, held, bounds = advice.proof.order, advice.proof.held, advice.proof.bounds
-        if held is not None:
+        if advice.proof.log is not None:
+            checkpoint = await self._sources.formats.open(table.location).checkpoint()
+            found = judge_checkpoint(advice, advice.proof.log, trace, checkpoint, PRICES, now_ms)
+        elif held is not None:
             preview = await self._preview_vacuum(table, trace, Policy.decode(advice.former), now_ms)
             found = None if preview is None else judge_vacuum(advice, held, trace, preview, PRICES, now_ms)
         elif bounds is not None:
@@ -315,6 +319,8 @@ class AutoAnalyze:
             preview = await self._preview_vacuum(table, trace, in_force.policy, now_ms)
             if preview is not None:
                 found.append(analyze_vacuum(table.id, trace, in_force.policy, preview, PRICES, now_ms))
+        checkpoint = await self._sources.formats.open(table.location).checkpoint()
+        found.append(analyze_checkpoint(table.id, trace, in_force.policy, checkpoint, PRICES, now_ms))
         dismissed = await self._store.dismissed(table.id)
         offered = [one for one in found if one is not None and one.id not in dismissed]
         if offered:

@@ -78,6 +78,13 @@ class HeldView(ResponseModel):
     retention_s: int = Field(description="Retention in seconds.")
 
 
+class LogView(ResponseModel):
+    """A log that is read whenever the table is opened."""
+
+    commits: int = Field(description="Commits after the newest checkpoint.")
+    checkpoint: int = Field(description="Version of that checkpoint; -1 without any.")
+
+
 class BoundsView(ResponseModel):
     """A column without bounds, and the reads that bounds could spare files."""
 
@@ -104,6 +111,7 @@ class ProofView(ResponseModel, alias_generator=read_from(before="current", after
     order: OrderProofView | None = Field(description="Order that is advised; null for any other change.")
     held: HeldView | None = Field(description="What a vacuum deletes, if one is advised; null for any other change.")
     bounds: BoundsView | None = Field(description="Column that is to get bounds; null for any other change.")
+    log: LogView | None = Field(description="Log that is to get checkpoints; null for any other change.")
 
 
 class JudgementView(

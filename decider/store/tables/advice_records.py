@@ -66,6 +66,14 @@ class HeldEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class LogEvidence:
+    """Commits after the newest checkpoint, and its version; -1 without any."""
+
+    commits: int
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
 class BoundsEvidence:
     """A column without bounds: share of the reads with filters that compare it, and the files that each opens.
 
@@ -87,7 +95,8 @@ class Evidence:
     the change saves over the half of the commits in which it saves less. order: the order that is advised, if any; the
     costs are of reads with filters and of sorting then, and the halves are halves of the files. held: what the vacuum
     that is advised would delete; the costs are of storage then. bounds: the column that is to get bounds; what that
-    saves is not known then, and both costs are of the reads that compare it.
+    saves is not known then, and both costs are of the reads that compare it. log: the log that is to get checkpoints;
+    the costs are of opening the table.
     """
 
     first_version: int
@@ -101,6 +110,7 @@ class Evidence:
     order: OrderEvidence | None = None
     held: HeldEvidence | None = None
     bounds: BoundsEvidence | None = None
+    log: LogEvidence | None = None
 
     @property
     def versions(self) -> tuple[int, int]:

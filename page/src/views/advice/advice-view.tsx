@@ -51,7 +51,8 @@ function savingText({ saved_s_per_day, saved_share }: StoredAdvice): string {
   return `saves ${duration(saved_s_per_day)} of core time a day, ${percent(saved_share)}`;
 }
 
-function costText({ held, bounds }: StoredAdvice['proof']): string {
+function costText({ held, bounds, log }: StoredAdvice['proof']): string {
+  if (log !== null) return 'opening the table and writing checkpoints';
   if (bounds !== null) return 'reading the files that bounds might spare';
   return held === null ? 'rewriting and reading' : 'storage, counted as core time';
 }

@@ -1,54 +1,26 @@
 """Advice to vacuum: where files that no version needs are kept again and again, and not after a single load."""
 
 import random
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from decider.advice.analysis import former_values, is_in_force
 from decider.advice.vacuum_advice import analyze_vacuum, judge_vacuum, may_be_vacuumed
 from decider.formats.table_format import Deletion, VacuumPreview
-from decider.state.effective_policy import resolve_unregistered
 from decider.store.tables.advice_records import Advice
 from decider.whatif.comparison import CostModel
-from decider.whatif.storage import StorageStep
-from decider.whatif.trace import CommitTrace
 from decider.whatif.trace_reader import TableTrace
-from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import GIB, MIB, Policy
-from shared.policy.properties import as_properties
 from shared.refusals import Refusal, RefusalCode
-from shared.table import Commit, DataFile, TableId, TableMetadata
+from shared.table import TableId
+from tests.support.removing_history import COMMITS, HOUR_MS, history, policy
 
-T, PRICES, HOUR_MS, DAY_MS = TableId("t"), CostModel(), 3_600_000, 86_400_000
-COMMITS = 100
+T, PRICES, DAY_MS = TableId("t"), CostModel(), 86_400_000
 NOW_MS = (COMMITS - 1) * HOUR_MS
-
-
-def history(
-    removed: int = 256 * MIB,
-    *,
-    commits: int = COMMITS,
-    every_ms: int = HOUR_MS,
-    only: range | None = None,
-    others: int = 0,
-    **more: Any,
-) -> TableTrace:
-    """Return commits that each replace a file: `only` some of them one of this size, and the others one of another."""
-    made = tuple(Commit(n, n * every_ms, "WRITE", (DataFile(f"f{n}", MIB, WHOLE_TABLE),)) for n in range(commits))
-    sizes = [removed if only is None or n in only else others for n in range(commits)]
-    steps = tuple(StorageStep(n * every_ms, size, size) for n, size in enumerate(sizes))
-    found = TableTrace("memory:///t", 0, commits - 1, TableMetadata("t", (), {}), CommitTrace((), made), 0, 0, 40)
-    return replace(found, **{"initial_bytes": 10 * GIB, "storage": steps} | more)
 
 
 def preview(files: int, size: int = GIB) -> VacuumPreview:
     return VacuumPreview(9, NOW_MS - 7 * DAY_MS, tuple(Deletion(f"g{n}", size) for n in range(files)))
-
-
-def policy(**settings: str) -> Policy:
-    return resolve_unregistered(Policy(), as_properties(settings), {}).policy
 
 
 def advised(trace: TableTrace, found: VacuumPreview, known: Policy | None = None) -> Advice | None:
