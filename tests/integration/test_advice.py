@@ -241,6 +241,26 @@ def test_a_vacuum_is_advised_where_removed_files_are_kept_and_judged_by_what_is_
     assert judged["actual_cost_s"] == judged["advised_cost_s"], "nothing is left that no version needs"
 
 
+FULL = Process(1, 100 * MIB, 0.1, 60, 1, 400)
+"""A file for each partition, which nothing merges, and a log without checkpoints."""
+
+
+def test_checkpoints_are_advised_where_no_writer_makes_them_and_judged_by_those_since(world: AdviceWorld) -> None:
+    name = world.table("long", commits=430, process=FULL)
+    assert world.run_once() is AnalysisOutcome.ADVISED
+    advice = world.advice(name)
+    assert advice["change"] == {"lakewright.checkpoint-every": "100"}
+    assert advice["proof"]["log"] == {"commits": 431, "checkpoint": -1}
+    assert "There is no checkpoint" in world.cli("advice", "show", name)
+    assert world.apply(name).json()["status"] == "applying"
+    world.alter(name)
+    deltalake.DeltaTable(str(world.logs[name].path)).create_checkpoint()
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.JUDGED
+    judged = world.advice(name)["judgement"]
+    assert (judged["commits"], judged["saved_share"] > 0.5) == (60, True)
+
+
 def test_no_vacuum_is_advised_where_another_engine_deletes_what_expired(world: AdviceWorld) -> None:
     name = world.table("replaced", commits=160, process=REPLACED)
     world.run_once()

@@ -79,7 +79,7 @@ class AdviceWorld:
         **log_options: bool,
     ) -> str:
         self.logs[name] = log = AdvisedLog(self.folder / name, START_MS, bounds=bounds, **log_options)
-        self.commits[name] = write(process, seed, 400)
+        self.commits[name] = write(process, seed, 500)
         log.write(self.commits[name][:commits])
         return self.decider.register(log.path, name)
 
