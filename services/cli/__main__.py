@@ -30,6 +30,7 @@ COMMANDS = {
     "optimizations": f"{_COMMANDS}.history:optimizations",
     "watch": f"{_COMMANDS}.watch:watch",
     "mcp": f"{_COMMANDS}.mcp:mcp",
+    "try": f"{_COMMANDS}.s3_to_try:app",
 }
 """Commands by name, imported when they are called."""
 
