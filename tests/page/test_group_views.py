@@ -97,10 +97,10 @@ def test_actors_of_a_group_are_started_and_released_where_the_standalone_keeps_t
     with LiveDecider(decider_settings(redis_url, groups={"etl": {}}, is_supervised=True)) as decider:
         tab = person(decider).open("actors?group=etl")
         line = tab.locator(".progress", has_text="wanted")
-        expect(line).to_have_text(re.compile("Group etl: 0 of 1 wanted actor"))
+        expect(line).to_have_text(re.compile("Group etl: 0 actors, 1 wanted"))
         for label, wanted in (("Start one more actor of etl", 2), ("Release an actor of etl", 1)):
             line.get_by_role("button", name=label).click()
-            expect(line).to_contain_text(f"0 of {wanted} wanted")
+            expect(line).to_contain_text(f"0 actors, {wanted} wanted")
             groups = {one["group"]: one["wanted_actors"] for one in decider.get("/v1/groups")["groups"]}
             assert groups == {"default": 1, "etl": wanted}
 

@@ -73,7 +73,7 @@ function Scale({ of: { group, actors, wanted_actors: wanted }, reload }: { of: G
   return (
     <p class="progress">
       <span>
-        Group <strong>{group}</strong>: {actors} of {plural(wanted, 'wanted actor')}
+        Group <strong>{group}</strong>: {plural(actors, 'actor')}, {wanted} wanted
       </span>
       {mayOperate.value && (
         <>
