@@ -1,5 +1,8 @@
 """Write contention: the share of the last hour in which MERGE, UPDATE and DELETE ran in a partition.
 
+Where they began to run less than an hour ago, the share of the time since counts, if that is more: what is rewritten
+between two of many such commands is soon rewritten by the next.
+
 A rewrite that commits while such a command reads the same partition aborts it. It is computed, in integers and in the
 order of commits, from what the log records: which commands ran, for how long, and in which partitions. Nothing is
 stored for tables without such commands.
@@ -14,6 +17,9 @@ from shared.table import Commit, PartitionKey
 
 WINDOW_MS = 3_600_000
 """The hour that contention is measured over, in milliseconds."""
+
+YOUNGEST_MS = 300_000
+"""Shortest time that a share is of, in milliseconds: in less, a few commands would be a habit."""
 
 MAX_PARTITIONS = 64
 """Maximum number of partitions of one table that are tracked; they are stored with its state, in a few kilobytes."""
@@ -30,20 +36,29 @@ ALL_PARTITIONS = PartitionKey("*")
 class ActivityWindow(NamedTuple):
     """How busy a partition was: milliseconds in the hour `hour` (counted from 1970) and in the one before it.
 
-    `own_commit_ms` is the time of our last commit in the partition, 0 if such a command has committed since.
+    `own_commit_ms` is the time of our last commit in the partition, 0 if such a command has committed since. since_ms:
+    when the first command committed, after hours without any; first_ms: how long that ran.
     """
 
     hour: int = 0
     busy_ms: int = 0
     previous_busy_ms: int = 0
     own_commit_ms: int = 0
+    since_ms: int = 0
+    first_ms: int = 0
 
     def advanced_to(self, hour: int) -> "ActivityWindow":
         """Return the window as of a later hour."""
         if hour <= self.hour:
             return self
         before_ms = self.busy_ms if hour == self.hour + 1 else 0
-        return ActivityWindow(hour, 0, before_ms, self.own_commit_ms)
+        return self._replace(hour=hour, busy_ms=0, previous_busy_ms=before_ms)
+
+    def after_command(self, at_ms: int, execution_ms: int) -> "ActivityWindow":
+        """Return the window after a command that committed in its hour."""
+        is_first = not (self.busy_ms or self.previous_busy_ms)
+        begun = self._replace(since_ms=at_ms, first_ms=execution_ms) if is_first else self
+        return begun._replace(busy_ms=min(WINDOW_MS, self.busy_ms + execution_ms), own_commit_ms=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,7 @@ class WriteContention:
     def busy_ratio(self, partition: PartitionKey, now_ms: int) -> Fraction:
         """Return the share of the last hour, 0 to 1, in which such commands were running in a partition.
 
-        The hour before counts in proportion: by the part of it that lies within the last sixty minutes.
+        The share since the first of them counts, without that one, where it is more and an hour has not passed. The hour before counts in proportion: by the part of it that lies within the last sixty minutes.
         """
         if not self.windows:
             return _NOT_BUSY
@@ -94,8 +109,7 @@ class WriteContention:
         window = at_ms // WINDOW_MS
         for partition in touched:
             spell = spells.get(partition, ActivityWindow()).advanced_to(window)
-            busy_ms = min(WINDOW_MS, spell.busy_ms + commit.execution_ms)
-            spells[partition] = spell._replace(busy_ms=busy_ms, own_commit_ms=0)
+            spells[partition] = spell.after_command(at_ms, commit.execution_ms)
         return _bounded(spells, window), min(hints, 1)
 
 
@@ -109,7 +123,11 @@ def _busy_ratio(window: ActivityWindow | None, now_ms: int) -> Fraction:
     seen = window.advanced_to(now_ms // WINDOW_MS)
     faded_ms = now_ms % WINDOW_MS
     total = seen.busy_ms * WINDOW_MS + seen.previous_busy_ms * (WINDOW_MS - faded_ms)
-    return min(Fraction(1), Fraction(total, WINDOW_MS * WINDOW_MS))
+    of_hour, age_ms = Fraction(total, WINDOW_MS * WINDOW_MS), now_ms - seen.since_ms
+    if age_ms >= WINDOW_MS:
+        return min(Fraction(1), of_hour)
+    busy_ms = max(0, seen.busy_ms + seen.previous_busy_ms - seen.first_ms)
+    return min(Fraction(1), max(of_hour, Fraction(busy_ms, max(YOUNGEST_MS, age_ms))))
 
 
 def _is_in_future(hour: int, now_ms: int) -> bool:

@@ -34,6 +34,8 @@ from tests.support.waiting import until
 
 CONF = "spark.databricks.delta"
 ROWS, UPDATED = 1_000, 100
+NEWEST = 10_000
+"""Rows among which updates are: those of the last ten MERGEs. Among all rows, each MERGE would rewrite the table."""
 CALLS = 10
 """Calls of a compaction that runs when it is called, as one after each 20 of 200 MERGEs."""
 SHUFFLE = {"spark.sql.shuffle.partitions": "16", "spark.sql.adaptive.coalescePartitions.enabled": "false"}
@@ -138,22 +140,24 @@ SIDES = {
 class Merges:
     """The rows of each MERGE from a seed, and what the table must hold after it: amounts by id."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, newest: int) -> None:
         self._draw = random.Random(seed)
+        self._newest = newest
         self.amounts: dict[int, int] = {}
 
     def next(self) -> pa.Table:
         """Return the rows of the next MERGE."""
-        updated = self._draw.sample(range(len(self.amounts)), UPDATED) if self.amounts else []
+        among = range(max(0, len(self.amounts) - self._newest), len(self.amounts))
+        updated = self._draw.sample(among, UPDATED) if among else []
         ids = [*updated, *range(len(self.amounts), len(self.amounts) + ROWS - len(updated))]
         amounts = [self._draw.randrange(10**6) for _ in ids]
         self.amounts.update(zip(ids, amounts, strict=True))
         return pa.table({"id": ids, "amount": amounts, "name": [f"{TEXT}{amount}" for amount in amounts]})
 
 
-def play_side(folder: Path, name: str, merges: int, seed: int) -> Played:
+def play_side(folder: Path, name: str, merges: int, seed: int, newest: int) -> Played:
     """Play one side; raises RuntimeError if the rows are not those that were merged."""
-    side, source = SIDES[name], Merges(seed)
+    side, source = SIDES[name], Merges(seed, newest)
     played, path = Played(side.title), table_of(folder)
     path.parent.mkdir(parents=True)
     with started_spark(folder / "spark", driver_memory="1g", iceberg=False, **SHUFFLE, **side.conf) as spark:
@@ -212,6 +216,7 @@ def goals(done: list[Played]) -> list[Limit]:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add what can be asked for."""
     parser.add_argument("--merges", type=int, default=60, help="of each side; published with 200")
+    parser.add_argument("--newest", type=int, default=NEWEST, help="rows among which updates are")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sides", nargs="*", default=list(SIDES), choices=list(SIDES))
 
@@ -221,7 +226,8 @@ def play(folder: Path, asked: Any) -> Result:
     done = []
     for name in asked.sides:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
-            done.append(alone.submit(play_side, folder / name, name, asked.merges, asked.seed).result())
+            played = alone.submit(play_side, folder / name, name, asked.merges, asked.seed, asked.newest)
+            done.append(played.result())
     head = ("side", "wall s", "MERGEs s", "queries s", "CPU s of all", "files at the end", "MERGEs aborted")
     rows = [
         (one.title, *(f"{value:.0f}" for value in (one.wall_s, one.merge_s, one.query_s, one.cpu_s)), one.files,
@@ -231,13 +237,14 @@ def play(folder: Path, asked: Any) -> Result:
     curves = [line_chart.Line(one.title, [(at, number) for number, at in enumerate(one.done, 1)]) for one in done]
     versions = {name: metadata.version(name) for name in ("pyspark", "delta-spark", "deltalake", "lakewright")}
     setting = (
-        f"{asked.merges} MERGEs, seed {asked.seed}; {', '.join(f'{name} {one}' for name, one in versions.items())}."
+        f"{asked.merges} MERGEs, updates among the newest {asked.newest:,} rows, seed {asked.seed}; "
+        f"{', '.join(f'{name} {one}' for name, one in versions.items())}."
     )
     return Result(
         markdown(head, rows),
         line_chart.draw("MERGEs done over time", curves, unit="MERGEs"),
         setting,
         goals(done),
-        {"merges": asked.merges, "seed": asked.seed, "versions": versions,
+        {"merges": asked.merges, "newest": asked.newest, "seed": asked.seed, "versions": versions,
          "sides": [{name: getattr(one, name) for name in Played.__slots__} for one in done]},
     )  # fmt: skip

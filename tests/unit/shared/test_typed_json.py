@@ -85,7 +85,7 @@ STATE = TableState(
         2,
         3,
     ),
-    *("why", "limits", WriteContention({PartitionKey("{}"): ActivityWindow(1, 2, 3, 4)}), True),
+    *("why", "limits", WriteContention({PartitionKey("{}"): ActivityWindow(1, 2, 3, 4, 5, 6)}), True),
     *(Refusal(RefusalCode.QBEAST, "s", "r", "a", ("cluster",)), TableSummary(1, 2, 3, 2**70, 4, False, 5)),
     *(SIGNALS.removals, CommitCounts({PartitionKey("{}"): 2}), SIGNALS.key_runs),
     LevelFit(5, 6, Fraction(1, 7), AppendedSizes((AppendedFiles(1, 2), AppendedFiles(3, 4)))),

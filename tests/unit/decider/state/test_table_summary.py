@@ -139,6 +139,19 @@ def test_a_partition_is_as_hot_as_the_share_of_the_hour_that_commands_ran() -> N
     assert heat.busy_ratio(A, NOON + 3 * WINDOW_MS) == 0
 
 
+def test_of_commands_that_began_to_run_the_share_since_the_first_counts() -> None:
+    """One after the other, half of the time: this is a habit after five minutes, and not only after an hour."""
+    ten = [(dml(NOON + n * MINUTE, MINUTE // 2), (A,)) for n in range(11)]
+    for count, at, ratio in ((1, 0, Fraction(1, 120)), (3, 2, Fraction(1, 5)), (6, 5, Fraction(1, 2))):
+        assert after(*ten[:count])[0].busy_ratio(A, NOON + at * MINUTE) == ratio
+    heat, _ = after(*ten)
+    assert heat.busy_ratio(A, NOON + 10 * MINUTE) == Fraction(1, 2)
+    assert heat.busy_ratio(A, NOON + 20 * MINUTE) == Fraction(1, 4)
+    assert heat.busy_ratio(A, NOON + 60 * MINUTE) == Fraction(11, 120)
+    later, _ = heat.after_commit(dml(NOON + 300 * MINUTE, 10 * MINUTE), [A], NOON + 300 * MINUTE)
+    assert later.busy_ratio(A, NOON + 301 * MINUTE) == Fraction(10, 60), "one command after hours without any"
+
+
 def test_only_commands_that_read_what_they_change_count() -> None:
     for operation in ("WRITE", "STREAMING UPDATE", "OPTIMIZE", ""):
         assert after((dml(NOON, MINUTE, operation), (A,)))[0] is NO_CONTENTION
