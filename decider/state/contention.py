@@ -70,7 +70,8 @@ class WriteContention:
     def busy_ratio(self, partition: PartitionKey, now_ms: int) -> Fraction:
         """Return the share of the last hour, 0 to 1, in which such commands were running in a partition.
 
-        The share since the first of them counts, without that one, where it is more and an hour has not passed. The hour before counts in proportion: by the part of it that lies within the last sixty minutes.
+        The share since the first of them counts, without that one, where it is more and an hour has not passed. The
+        hour before counts in proportion: by the part of it that lies within the last sixty minutes.
         """
         if not self.windows:
             return _NOT_BUSY

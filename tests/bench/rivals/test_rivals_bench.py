@@ -9,11 +9,12 @@ from tests.bench.rivals.fabric_200 import OURS, ROWS, UPDATED, Merges, Played, g
 
 
 def test_a_merge_brings_a_thousand_rows_of_which_a_tenth_are_updates() -> None:
-    merges, again = Merges(1), Merges(1)
-    for number in range(3):
+    merges, again = Merges(1, 2_000), Merges(1, 2_000)
+    for number in range(5):
         before = set(merges.amounts)
         rows = merges.next()
         ids = rows["id"].to_pylist()
+        assert min(ids) >= len(before) - 2_000
         assert len(set(ids)) == ROWS
         assert len(before.intersection(ids)) == (UPDATED if number else 0)
         assert {key: merges.amounts[key] for key in ids} == dict(zip(ids, rows["amount"].to_pylist(), strict=True))
