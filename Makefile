@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-all nightly coverage test-page test-images test-cluster test-qbeast
-.PHONY: stress copies interop jepsen soak chaos load mutants test-attacks fuzz bench minio helm osv-scanner
+.PHONY: stress copies interop jepsen soak chaos load mutants test-attacks fuzz bench minio helm osv-scanner iceberg
 .PHONY: pictures page-api size sbom scan fmt lock clean distclean
 
 help: ## this list
@@ -184,7 +184,7 @@ bench-rivals: setup # a benchmark that others have published, beside them: NAME=
 	@$(BIN)/python -m tests.bench.rivals $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) \
 		$(or $(NAME),fabric-200) $(ARGS)
 
-minio helm osv-scanner: setup ## build one of these once, where there is Go; without it the tests that need it are skipped
+minio helm osv-scanner iceberg: setup ## build one of these once, where there is Go; without it the tests that need it are skipped
 	@$(BIN)/python -m tests.support.go_programs $@
 
 pictures: setup # pictures of every view of the page on a running demo, into artifacts/pictures (TO=folder)

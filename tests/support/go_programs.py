@@ -1,8 +1,8 @@
 """Programs that tests need and no package registry has: found, or built once from their Go modules into `.cache/bin`.
 
-`python -m tests.support.go_programs NAME...` builds them (`make minio`, `make helm`, `make osv-scanner`). Go's checksum
-database says that each source is the known one. Tests do not wait for a build: where a program is missing they are
-skipped and say so.
+`python -m tests.support.go_programs NAME...` builds them, as `make minio`, `make helm`, `make osv-scanner` and
+`make iceberg` do. Go's checksum database says that each source is the known one. Tests do not wait for a build: where a
+program is missing they are skipped and say so.
 """
 
 import os
@@ -70,8 +70,10 @@ KUBE_ROUTER = GoProgram(
 """Enforces network policies with iptables, on kernels without the queues that newer programs need."""
 OSV_SCANNER = GoProgram("osv-scanner", "OSV_SCANNER", "github.com/google/osv-scanner/v2/cmd/osv-scanner@v2.5.1")
 """The last one that Go 1.26 builds."""
+ICEBERG_GO = GoProgram("iceberg", "ICEBERG_GO", "github.com/apache/iceberg-go/cmd/iceberg@v0.7.0")
+"""A rival in benchmarks."""
 
-PROGRAMS = (MINIO, HELM, KUBE_ROUTER, OSV_SCANNER)
+PROGRAMS = (MINIO, HELM, KUBE_ROUTER, OSV_SCANNER, ICEBERG_GO)
 
 if __name__ == "__main__":
     sys.exit(max(program.build() for program in PROGRAMS if program.name in sys.argv[1:]))
