@@ -1,7 +1,7 @@
 """Request to the proofreader about a group: columns, inputs with their deletes, and outputs, as Iceberg has them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.staged import NewDeletes
@@ -27,13 +27,13 @@ def rewritten(
     table: TableColumns, head: TableHead, live: InputGroup, outputs: Sequence[DataFile], lineage: Lineage
 ) -> Rewritten:
     """Return the question whether outputs hold the rows of a group."""
-    constants = partition_constants(table, head, live)
+    constants, known = partition_constants(table, head, live), _described(live.inputs)
     return Rewritten(
         table=head.location,
         partition=live.group.partition,
         columns=table.columns,
         found_by=FoundBy.ID,
-        inputs=tuple(_stored(one, constants, *ids) for one, ids in zip(live.inputs, lineage, strict=True)),
+        inputs=tuple(_stored(one, known, constants, *ids) for one, ids in zip(live.inputs, lineage, strict=True)),
         outputs=tuple(ProofFile(one.path, one.size_bytes, one.rows, constants=constants) for one in outputs),
     )
 
@@ -59,12 +59,12 @@ def converted(table: TableColumns, head: TableHead, files: Sequence[tuple[LiveIn
     A vector was written for all deletes of its data file; a file without a row that is hidden by value keeps its own.
     """
     ids = {number for one, _ in files for delete in one.deletes for number in delete.key_ids}
-    known = {delete.path: _deletes(delete) for delete in {d.path: d for one, _ in files for d in one.deletes}.values()}
+    known = _described(one for one, _ in files)
 
     def before(one: LiveInput, new: NewDeletes | None) -> ProofFile:
         replaced = one.deletes if new is not None else [delete for delete in one.deletes if not delete.is_positional]
         constants = _constants(table, head, one.spec, one.file.partition)
-        old = tuple(known[delete.path] for delete in replaced)  # One may apply to each of thousands of data files.
+        old = tuple(known[delete.path] for delete in replaced)
         return ProofFile(one.path, one.size_bytes, one.rows, old, constants)
 
     return Rewritten(
@@ -102,11 +102,20 @@ def _constants(table: TableColumns, head: TableHead, spec: int, partition: Parti
 
 
 def _stored(
-    one: LiveInput, constants: Mapping[int, str | None], first_row_id: int | None, sequence: int | None
+    one: LiveInput,
+    known: Mapping[str, Deletes],
+    constants: Mapping[int, str | None],
+    first_row_id: int | None,
+    sequence: int | None,
 ) -> ProofFile:
-    return ProofFile(
-        one.path, one.size_bytes, one.rows, tuple(map(_deletes, one.deletes)), constants, first_row_id, sequence
-    )
+    deletes = tuple(known[delete.path] for delete in one.deletes)
+    return ProofFile(one.path, one.size_bytes, one.rows, deletes, constants, first_row_id, sequence)
+
+
+def _described(files: Iterable[LiveInput]) -> Mapping[str, Deletes]:
+    """Return each delete once, by its name: one may apply to each of thousands of data files."""
+    deletes = {delete.path: delete for file in files for delete in file.deletes}
+    return {path: _deletes(delete) for path, delete in deletes.items()}
 
 
 def _deletes(one: AppliedDelete) -> Deletes:
