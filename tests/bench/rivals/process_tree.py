@@ -1,7 +1,7 @@
 """CPU seconds and resident memory of this process and of all that it starts, JVMs and readers included."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Event, Thread, Timer
 from types import TracebackType
 from typing import Self
@@ -12,10 +12,14 @@ SAMPLED_EACH_S = 0.1
 
 
 class TreeMeter:
-    """Counts from its beginning to its end; of processes that have ended meanwhile, too, once they are reaped."""
+    """Counts from its beginning to its end; of processes that have ended meanwhile, too, once they are reaped.
 
-    def __init__(self) -> None:
+    has_own: whether this process does work that counts itself, and not only those that it starts.
+    """
+
+    def __init__(self, *, has_own: bool = True) -> None:
         self._process = psutil.Process()
+        self._has_own = has_own
         self._is_over = Event()
         self._thread = Thread(target=self._watch, daemon=True)
         self._before_s = 0.0
@@ -35,18 +39,19 @@ class TreeMeter:
 
     def _watch(self) -> None:
         while not self._is_over.wait(SAMPLED_EACH_S):
-            resident = sum(one.memory_info().rss for one in self._living())
+            resident = sum(self._each(lambda one: one.memory_info().rss))
             self.peak_mib = max(self.peak_mib, resident / 2**20)
 
     def _used_s(self) -> float:
-        times = (one.cpu_times() for one in self._living())
-        return sum(one.user + one.system + one.children_user + one.children_system for one in times)
+        used_s = sum(self._each(lambda one: sum(one.cpu_times()[:4])))  # With those of its children that were reaped.
+        return used_s if self._has_own else used_s + sum(self._process.cpu_times()[2:4])
 
-    def _living(self) -> Iterator[psutil.Process]:
-        """Yield the processes whose figures can be read: one that ends meanwhile has none."""
-        for one in (self._process, *self._process.children(recursive=True)):
-            if psutil.pid_exists(one.pid):
-                yield one
+    def _each(self, read: Callable[[psutil.Process], float]) -> Iterator[float]:
+        """Yield a figure of each process; one that ends meanwhile has none."""
+        own = [self._process] if self._has_own else []
+        for one in (*own, *self._process.children(recursive=True)):
+            with suppress(psutil.Error):
+                yield read(one)
 
 
 @contextmanager
@@ -57,7 +62,8 @@ def children_killed_after(limit_s: float) -> Iterator[Event]:
     def end() -> None:
         is_over.set()
         for one in psutil.Process().children(recursive=True):
-            one.kill()
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
 
     timer = Timer(limit_s, end)
     timer.start()

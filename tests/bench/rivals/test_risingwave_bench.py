@@ -85,9 +85,10 @@ def test_a_side_without_figures_is_compared_with_nothing() -> None:
     assert [limit.what for limit in goals(done)] == ["peak memory in MiB with 9+9+9 files"]
 
 
-def test_the_meter_counts_processes_that_have_ended() -> None:
+@pytest.mark.parametrize("has_own", [False, True])
+def test_the_meter_counts_processes_that_have_ended(has_own: bool) -> None:
     busy = "import time; at = time.process_time()\nwhile time.process_time() < at + 0.3: pass"
-    with TreeMeter() as meter:
+    with TreeMeter(has_own=has_own) as meter:
         subprocess.run([sys.executable, "-c", busy], check=True)
     assert meter.cpu_s >= 0.3
     assert meter.peak_mib > 1
