@@ -68,7 +68,7 @@ class Setting:
 
 @dataclass(slots=True)
 class Played:
-    """One side in one case. Neither the start of Spark nor a table of a few files that it compacted before is counted.
+    """One side in one case. Neither the start of Spark nor the small tables that it compacted before are counted.
 
     `gb`: of all files at the beginning; `note`: why there are no figures.
     """
@@ -171,10 +171,11 @@ def play_side(folder: Path, played: Played, setting: Setting) -> Played:
 
 
 def _measure(compact: Compact, warehouse: Path, played: Played) -> None:
-    """Compact the small table, then the other; the reason of a failure is read while there is a JVM that has it."""
+    """Compact the small tables, then the other; the reason of a failure is read while there is a JVM that has it."""
     meter, began = TreeMeter(has_own=played.side != GO), time.monotonic()
     try:
-        compact(warehouse / "warm")
+        for small in sorted(warehouse.glob("warm-*")):
+            compact(small)
         began = time.monotonic()
         with meter:
             compact(warehouse / "compacted")
@@ -194,7 +195,8 @@ def _reason(error: Exception) -> str:
 def play_case(folder: Path, name: str, asked: Any) -> list[Played]:
     """Play all sides of a case; the row of one states it if the table's rows are not those that were made."""
     case, setting, done = case_of(name, asked.file_bytes), Setting(asked.heap, asked.target_bytes, asked.limit_s), []
-    make(folder / "lake/db/warm", case.smaller(WARM_UP_FILES), asked.seed + 1)
+    for number in range(asked.warm_ups):
+        make(folder / f"lake/db/warm-{number}", case.smaller(WARM_UP_FILES), asked.seed + 1 + number)
     rows = make(folder / "lake/db/compacted", case, asked.seed)
     (folder / "lake").rename(folder / "made")
     gb = sum(file.stat().st_size for file in (folder / "made/db/compacted/data").iterdir()) / 1e9
@@ -263,6 +265,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target-bytes", type=int, default=TARGET_BYTES)
     parser.add_argument("--heap", default="1g", help="of each JVM")
     parser.add_argument("--limit-s", type=float, default=1_800, help="of each side in each case, its start included")
+    parser.add_argument("--warm-ups", type=int, default=3, help=f"tables of {WARM_UP_FILES} files that come before")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sides", nargs="*", default=list(SIDES), choices=list(SIDES))
 
@@ -275,14 +278,16 @@ def play(folder: Path, asked: Any) -> Result:
     head = ("files", "side", "wall s", "CPU s", "CPU s per GB", "peak MiB", "data files after", "delete files after")
     versions = {name: metadata.version(name) for name in ("pyspark", "lakewright")}
     versions["iceberg-go"] = ICEBERG_GO.package.rpartition("@v")[2]
-    sizes = f"target {asked.target_bytes / 2**20:.0f} MiB, heap {asked.heap}, seed {asked.seed}"
+    sizes = (
+        f"target {asked.target_bytes / 2**20:.0f} MiB, heap {asked.heap}, {asked.warm_ups} warm-ups, seed {asked.seed}"
+    )
     setting = f"{sizes}; {', '.join(f'{name} {one}' for name, one in versions.items())}."
     figures = [{name: getattr(one, name) for name in Played.__slots__} for one in done]
+    more = {name: getattr(asked, name) for name in ("seed", "heap", "target_bytes", "file_bytes", "warm_ups")}
     return Result(
         markdown(head, [_row(one) for one in done]),
         "",
         setting,
         goals(done),
-        {"seed": asked.seed, "heap": asked.heap, "target_bytes": asked.target_bytes, "versions": versions,
-         "sides": figures},
-    )  # fmt: skip
+        {**more, "versions": versions, "sides": figures},
+    )
