@@ -174,7 +174,7 @@ def _measure(compact: Compact, warehouse: Path, played: Played) -> None:
     """Compact the small tables, then the other; the reason of a failure is read while there is a JVM that has it."""
     meter, began = TreeMeter(has_own=played.side != GO), time.monotonic()
     try:
-        for small in sorted(warehouse.glob("warm-*")):
+        for small in sorted(warehouse.glob("warm_*")):
             compact(small)
         began = time.monotonic()
         with meter:
@@ -196,7 +196,7 @@ def play_case(folder: Path, name: str, asked: Any) -> list[Played]:
     """Play all sides of a case; the row of one states it if the table's rows are not those that were made."""
     case, setting, done = case_of(name, asked.file_bytes), Setting(asked.heap, asked.target_bytes, asked.limit_s), []
     for number in range(asked.warm_ups):
-        make(folder / f"lake/db/warm-{number}", case.smaller(WARM_UP_FILES), asked.seed + 1 + number)
+        make(folder / f"lake/db/warm_{number}", case.smaller(WARM_UP_FILES), asked.seed + 1 + number)
     rows = make(folder / "lake/db/compacted", case, asked.seed)
     (folder / "lake").rename(folder / "made")
     gb = sum(file.stat().st_size for file in (folder / "made/db/compacted/data").iterdir()) / 1e9
