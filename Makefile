@@ -170,7 +170,7 @@ soak chaos load mutants test-attacks: setup ## writers, faults, load (ATTACKED=1
 fuzz: setup ## 10,000 damaged inputs of each kind: logs, events, tables files, catalogs' answers (INPUTS=n, SEED=n)
 	@LAKEWRIGHT_FUZZ=$(or $(INPUTS),10000) LAKEWRIGHT_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/property/test_hostile_bytes.py $(ARGS)
 
-BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg writers autocomp rivals read cells clustering capacity advice index
+BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg writers rivals read cells clustering capacity advice index
 
 bench: setup ## every benchmark but the slowest two; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(filter-out capacity advice,$(BENCHES)); do echo "[bench] $$part"; \
@@ -180,7 +180,7 @@ bench-%: setup ## one benchmark
 	@$(if $(filter $*,$(BENCHES)),,$(error there is no benchmark $*: take one of $(BENCHES)))
 	@$(BIN)/python -m tests.bench.$(subst -,_,$*) $(if $(JSON),--json $(JSON)) $(ARGS)
 
-bench-rivals: setup # a benchmark that others have published, beside them: NAME=fabric-200 (DOCS=page)
+bench-rivals: setup # a benchmark that others have published, beside them: NAME=fabric-200, autocomp (DOCS=page)
 	@$(BIN)/python -m tests.bench.rivals $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) \
 		$(or $(NAME),fabric-200) $(ARGS)
 
