@@ -180,7 +180,7 @@ bench-%: setup ## one benchmark
 	@$(if $(filter $*,$(BENCHES)),,$(error there is no benchmark $*: take one of $(BENCHES)))
 	@$(BIN)/python -m tests.bench.$(subst -,_,$*) $(if $(JSON),--json $(JSON)) $(ARGS)
 
-bench-rivals: setup # a benchmark that others have published, beside them: NAME=fabric-200, autocomp (DOCS=page)
+bench-rivals: setup # a benchmark that others have published, beside them: NAME=fabric-200, olake, autocomp (DOCS=page)
 	@$(BIN)/python -m tests.bench.rivals $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) \
 		$(or $(NAME),fabric-200) $(ARGS)
 

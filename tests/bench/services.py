@@ -47,7 +47,7 @@ class Services:
         self._clock = None if begins_ms is None else TestClock(self.redis.client(), queue, begins_ms)
         self.queue = AsyncQueueExecutor(self._client, queue, library=library)
         opened = formats or table_formats(StorageAccess(ReadMeter()))
-        self.tracker = TableTracker(self.queue, opened.open, self._now_ms, Alone(PolicyDefaults(policy)))
+        self.tracker = TableTracker(self.queue, opened.open, self.now_ms, Alone(PolicyDefaults(policy)))
         beating = SyncQueueExecutor(connect_actor(self.redis.url), queue, library=library)
         self._heartbeat = Heartbeat(beating, "bench", LeaseTimes())
         self._heartbeat.start()
@@ -64,7 +64,8 @@ class Services:
         if self._clock is not None:
             self._clock.advance(by_ms)
 
-    def _now_ms(self) -> int:
+    def now_ms(self) -> int:
+        """Return the time that the decider goes by."""
         return time.time_ns() // 1_000_000 if self._clock is None else self._clock.now_ms
 
     def close(self) -> None:

@@ -10,10 +10,15 @@ from pathlib import Path
 from types import ModuleType
 
 from tests.bench.machine import exit_code, keep, machine
-from tests.bench.rivals import autocomp, fabric_200, risingwave
+from tests.bench.rivals import autocomp, fabric_200, olake, risingwave
 from tests.bench.rivals.page import where_of, write_section
 
-PARTS: dict[str, ModuleType] = {"fabric-200": fabric_200, "risingwave": risingwave, "autocomp": autocomp}
+PARTS: dict[str, ModuleType] = {
+    "fabric-200": fabric_200,
+    "risingwave": risingwave,
+    "olake": olake,
+    "autocomp": autocomp,
+}
 """A part has `arguments(parser)`, and `play(folder, asked)`, which returns a `Result`."""
 
 
