@@ -224,7 +224,7 @@ def goals(done: Sequence[Played]) -> list[Limit]:
     ]
 
 
-HEAD = ("side", "compaction s", "CPU s beyond none", "18 queries s", "their CPU s", "data files", "delete files",
+HEAD = ("side", "compaction s", "CPU s beyond none", "queries s", "their CPU s", "data files", "delete files",
         "lost compactions", "aborted commits")  # fmt: skip
 
 
