@@ -279,7 +279,7 @@ def play(folder: Path, asked: Any) -> Result:
     versions = {name: metadata.version(name) for name in ("pyspark", "lakewright")}
     versions["iceberg-go"] = ICEBERG_GO.package.rpartition("@v")[2]
     sizes = (
-        f"target {asked.target_bytes / 2**20:.0f} MiB, heap {asked.heap}, {asked.warm_ups} warm-ups, seed {asked.seed}"
+        f"Target {asked.target_bytes / 2**20:.0f} MiB, heap {asked.heap}, {asked.warm_ups} warm-ups, seed {asked.seed}"
     )
     setting = f"{sizes}; {', '.join(f'{name} {one}' for name, one in versions.items())}."
     figures = [{name: getattr(one, name) for name in Played.__slots__} for one in done]
