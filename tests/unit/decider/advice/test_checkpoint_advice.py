@@ -62,6 +62,11 @@ def test_nothing_is_advised_without_ground(more: dict[str, Any]) -> None:
     assert advised(NEVER, 5_000, **more) is None
 
 
+def test_a_log_that_was_short_in_one_half_of_the_history_needs_no_advice() -> None:
+    assert advised(NEVER, commits=2_000) is not None
+    assert advised(1_000, commits=2_000) is None
+
+
 def test_of_a_hundred_random_short_histories_no_checkpoint_is_advised() -> None:
     dice = random.Random(3)
     for _ in range(100):
