@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 960, 400
 LEFT, RIGHT, TOP, BOTTOM = 64, 250, 52, 40
 COLORS = ("#d9480f", "#1864ab", "#2b8a3e", "#e6a100", "#7048e8", "#8a8f98")
+LABEL_CHARS = 30
+"""Of a label's line: more do not fit beside the chart."""
 STEPS = (1, 2, 5)
 """Times a power of ten: distances of grid lines that people read without thinking."""
 
@@ -42,10 +45,12 @@ def draw(title: str, lines: Sequence[Line], *, unit: str, marks: Sequence[tuple[
         f'stroke-dasharray="3 4"/><text x="{x(at_s) + 4:.1f}" y="{TOP + 10}">{escape(text)}</text>'
         for at_s, text in marks
     ]
+    below = TOP + 8
     for index, line in enumerate(lines):
         style = f'stroke="{COLORS[index % len(COLORS)]}" stroke-width="2"'
         path = " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in line.points)
-        parts += [f'<polyline points="{path}" fill="none" {style}/>', legend(TOP + 8 + index * 22, line.label, style)]
+        parts += [f'<polyline points="{path}" fill="none" {style}/>', legend(below, line.label, style)]
+        below += 8 + 14 * len(wrap(line.label, LABEL_CHARS))
     return frame(title, parts)
 
 
@@ -68,10 +73,15 @@ def grid_line(y: float, label: str, *, right: int = RIGHT) -> str:
 
 
 def legend(y: float, label: str, style: str, *, right: int = RIGHT) -> str:
-    """Return the entry of one curve, to the right of the chart."""
+    """Return the entry of one curve, to the right of the chart, in as many lines as it needs."""
+    x = WIDTH - right + 48
+    text = "".join(
+        f'<tspan x="{x}" dy="{14 if number else 0}">{escape(part)}</tspan>'
+        for number, part in enumerate(wrap(label, LABEL_CHARS))
+    )
     return (
         f'<line x1="{WIDTH - right + 16}" x2="{WIDTH - right + 40}" y1="{y}" y2="{y}" {style}/>'
-        f'<text x="{WIDTH - right + 48}" y="{y + 4}">{escape(label)}</text>'
+        f'<text x="{x}" y="{y + 4}">{text}</text>'
     )
 
 
