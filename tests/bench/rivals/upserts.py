@@ -29,6 +29,7 @@ COLUMNS = {
 }
 IDS = {name: number for number, name in enumerate(COLUMNS, 1)}
 SCHEMA = pa.schema([field(name, kind, IDS) for name, (_, kind) in COLUMNS.items()])
+_PLAIN = pa.schema([(name, kind) for name, (_, kind) in COLUMNS.items()])
 FIRST_DAY, DAYS = date(1992, 1, 1), 2526
 RECENT = 3
 """Power of an even draw: the greater it is, the more updates are of keys that came last."""
@@ -88,6 +89,14 @@ class UpsertedTable:
         """Write the files of a sync: rows, and keys by which older ones are deleted."""
         return self._written(rows), self._written(rows.select(["id"]))
 
+    def load(self, rows: pa.Table) -> None:
+        """Append rows whose keys are new, without deletes."""
+        self._raw.refresh()
+        added = self._described(
+            self._scala.resolve(f"{_ICEBERG}.DataFiles").builder(self._raw.spec()), self._written(rows)
+        )
+        self._raw.newAppend().appendFile(added).commit()
+
     def commit(self, data: Path, keys: Path) -> None:
         """Commit them as one snapshot; it reads nothing, so that no rewrite contradicts it."""
         self._raw.refresh()
@@ -102,8 +111,13 @@ class UpsertedTable:
         summary = self._raw.currentSnapshot().summary()
         return int(summary.get("total-data-files")), int(summary.get("total-delete-files"))
 
-    def rows(self) -> pa.Table:
-        """Return all rows by key, as DuckDB reads them."""
+    def rows(self, *, is_small: bool) -> pa.Table:
+        """Return all rows by key, as DuckDB reads a small table: it compares each row with each key that is deleted.
+
+        Spark reads the others, with Iceberg's own library.
+        """
+        if not is_small:
+            return self.session.sql(f"SELECT * FROM ice.{self.name} ORDER BY id").toArrow().cast(_PLAIN)
         newest = str(self._raw.operations().refresh().metadataFileLocation()).removeprefix("file:")
         return _DuckDb()._connection.sql(f"FROM iceberg_scan('{newest}') ORDER BY id").to_arrow_table()
 
