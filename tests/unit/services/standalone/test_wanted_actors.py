@@ -42,4 +42,4 @@ def test_each_group_has_the_actors_that_its_setting_names(tmp_path: Path, redis_
 def test_while_redis_does_not_answer_the_actors_stay_as_they_are(tmp_path: Path) -> None:
     own = options(tmp_path)
     specs = children(own)
-    assert WantedActors(own, specs, connect("redis://127.0.0.1:1", timeout_s=1)).specs() == specs
+    assert WantedActors(own, specs, connect("redis://127.0.0.1:1")).specs() == specs
