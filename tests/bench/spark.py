@@ -2,9 +2,12 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import structlog
 from pyspark.sql import SparkSession
@@ -13,6 +16,15 @@ from actor.jvm.java import collector_options, find_java
 from actor.jvm.spark import SparkSettings, build_session, stop_session
 from services.bootstrap import prepare
 from services.paths import ivy_dir, java_search
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def called_alone(call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Call in a process of its own, whose JVM has compiled nothing for others."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
+        return alone.submit(call, *given, **named).result()
 
 
 @contextmanager

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import duckdb
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from tests.iceberg_stress.operations import Row, Rows
-from tests.support.duckdb_extensions import load_extension
+from tests.support.duckdb_extensions import iceberg_connection
 
 EQUALITY_UNKNOWN = "PyIceberg does not yet support equality deletes"
 """What pyiceberg answers for a table that has delete files by value."""
@@ -47,9 +46,7 @@ class _DuckDb:
     """DuckDB with its extension for Iceberg, whose package brings it."""
 
     def __init__(self) -> None:
-        self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-        for name in ("avro", "iceberg"):
-            load_extension(self._connection, name)
+        self._connection = iceberg_connection()
 
     def rows(self, table: Table, snapshot: int) -> Rows | None:
         """Return the rows of a snapshot, None for version 3.

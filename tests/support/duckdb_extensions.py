@@ -13,6 +13,14 @@ def load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     connection.execute(f"LOAD '{folder / 'extensions' / f'v{duckdb.__version__}' / f'{name}.duckdb_extension'}'")
 
 
+def iceberg_connection() -> duckdb.DuckDBPyConnection:
+    """Return a connection that reads Iceberg tables."""
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    for name in ("avro", "iceberg"):
+        load_extension(connection, name)
+    return connection
+
+
 def scan(table: Path, where: str = "true", columns: str = "*") -> pa.Table:
     """Return columns of the rows of a Delta table that a condition leaves."""
     with duckdb.connect(config={"autoinstall_known_extensions": False, "threads": 1}) as connection:

@@ -7,8 +7,6 @@ rule begins with an empty table and gets the same files in the same commits; in 
 import statistics
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from tests.bench.delta.playing import Played
 from tests.bench.delta.trace import Trace
 from tests.bench.iceberg.rules import RULES, play_alone
 from tests.bench.machine import Limit
+from tests.bench.spark import called_alone
 
 
 def run(folder: Path, trace: Trace, wanted: list[str], rounds: int) -> tuple[list[Played], dict[str, int]]:
@@ -27,8 +26,7 @@ def run(folder: Path, trace: Trace, wanted: list[str], rounds: int) -> tuple[lis
     done: list[Played] = []
     manifests: dict[str, int] = {}
     for name in wanted:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
-            one, manifests[name] = alone.submit(play_alone, folder, trace, name, rounds).result()
+        one, manifests[name] = called_alone(play_alone, folder, trace, name, rounds)
         done.append(one)
         row = table(trace, [one]).rpartition("\n")[2]
         print(f"{one.title}: {one.wall_s:.0f} s, {manifests[name]} manifests\n{row}", flush=True)

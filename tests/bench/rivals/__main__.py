@@ -35,10 +35,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix=f"lakewright-{asked.name}-") as folder:
         result = PARTS[asked.name].play(Path(folder), asked)
     print(result.table, *result.goals, sep="\n")
-    keep({**began, "name": asked.name, **result.figures}, asked.json)
+    keep({**began, "name": asked.name, "versions": result.versions, **result.figures}, asked.json)
     if asked.docs:
-        goals = "\n".join(f"- {str(goal).capitalize()}" for goal in result.goals)
-        where = f"{where_of(began)} {result.setting}"
+        goals = "\n".join(f"- {goal}" for goal in result.goals)
+        versions = ", ".join(f"{name} {one}" for name, one in result.versions.items())
+        where = f"{where_of(began)} {result.setting}; {versions}."
         write_section(asked.docs, asked.name, f"{where}\n\n{result.table}\n\n{goals}", result.picture)
     return exit_code(result.goals)
 

@@ -260,11 +260,11 @@ def play(folder: Path, asked: Any) -> Result:
     return Result(
         table(done, added) + replay_table(again),
         line_chart.draw("Files over time, a round a minute", curves, unit="files") if done else "",
-        f"Scale {asked.scale}, {asked.rounds} rounds, target {TARGET_BYTES:,} bytes; "
-        f"{', '.join(f'{name} {one}' for name, one in versions.items())}.",
+        f"Scale {asked.scale}, {asked.rounds} rounds, target {TARGET_BYTES:,} bytes",
+        versions,
         goals(done, again),
         {"scale": asked.scale, "rounds": asked.rounds, "period": asked.period, "bytes_added": added,
-         "versions": versions, "strategies": {one.title: asdict(one) for one in done},
+         "strategies": {one.title: asdict(one) for one in done},
          "replays": [asdict(one) for one in again]},
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyiceberg.manifest import DATA_FILE_TYPE, DataFileContent
 from pyiceberg.types import IntegerType, ListType, NestedField, StructType
 
-from tests.support.duckdb_extensions import load_extension
+from tests.support.duckdb_extensions import iceberg_connection
 from tests.support.iceberg_folder import IcebergFolder, Written
 from tests.support.iceberg_foreign import POSITION_FIELDS, field
 
@@ -155,26 +155,19 @@ def joined(folder: Path, case: Case) -> Rows:
     if case.keys:
         keys = f"SELECT id, max({commit}) AS last FROM read_parquet('{folder}/*-keys-*.parquet') GROUP BY id"
         text += f" LEFT JOIN ({keys}) k USING (id) WHERE k.last IS NULL OR k.last <= d.commit"
-    with _duckdb() as connection:
+    with iceberg_connection() as connection:
         return _only_row(connection, text)
 
 
 def read(path: Path) -> tuple[Rows, int, int]:
     """Return the rows of a table as DuckDB reads them, with its data files and its delete files."""
     newest = max((path / "metadata").glob("v*.metadata.json"), key=lambda file: int(file.name[1:].partition(".")[0]))
-    with _duckdb() as connection:
+    with iceberg_connection() as connection:
         rows = _only_row(connection, f"SELECT {_COLUMNS} FROM iceberg_scan('{newest}')")
         live = f"FROM iceberg_metadata('{newest}') WHERE status <> 'DELETED'"
         files = f"SELECT count(*) FILTER (manifest_content = 'DATA'), count(*) {live}"
         data, every = _only_row(connection, files)
     return rows, data, every - data
-
-
-def _duckdb() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-    for name in ("avro", "iceberg"):
-        load_extension(connection, name)
-    return connection
 
 
 def _only_row(connection: duckdb.DuckDBPyConnection, text: str) -> Rows:

@@ -9,11 +9,9 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -25,8 +23,8 @@ from pyspark.sql import SparkSession
 from actor.formats.delta.conflicts import FAILURES
 from tests.bench.machine import Limit, tree_cpu_s
 from tests.bench.rivals.page import Result, markdown
-from tests.bench.spark import started_spark
-from tests.bench.writers.rows import is_conflict
+from tests.bench.spark import called_alone, started_spark
+from tests.bench.writers.rows import aborts_until_done
 from tests.support import line_chart
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
@@ -35,7 +33,7 @@ from tests.support.waiting import until
 CONF = "spark.databricks.delta"
 ROWS, UPDATED = 1_000, 100
 NEWEST = 10_000
-"""Rows among which updates are: those of the last ten MERGEs. Among all rows, each MERGE would rewrite the table."""
+"""Rows among which updates are: those of the last ten MERGEs, as most changes are of rows that are new."""
 CALLS = 10
 """Calls of a compaction that runs when it is called, as one after each 20 of 200 MERGEs."""
 SHUFFLE = {"spark.sql.shuffle.partitions": "16", "spark.sql.adaptive.coalescePartitions.enabled": "false"}
@@ -186,19 +184,11 @@ def play_side(folder: Path, name: str, merges: int, seed: int, newest: int) -> P
 
 def _merge(spark: SparkSession, target: str) -> int:
     """Merge, again where it was aborted; returns how often that was."""
-    aborted = 0
-    while True:
-        try:
-            spark.sql(
-                f"MERGE INTO {target} t USING merged s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * "
-                "WHEN NOT MATCHED THEN INSERT *"
-            ).collect()
-        except Exception as error:
-            if not is_conflict(FAILURES, error):
-                raise
-            aborted += 1
-        else:
-            return aborted
+    text = (
+        f"MERGE INTO {target} t USING merged s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * "
+        "WHEN NOT MATCHED THEN INSERT *"
+    )
+    return aborts_until_done(FAILURES, lambda: spark.sql(text).collect())
 
 
 def goals(done: list[Played]) -> list[Limit]:
@@ -223,11 +213,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def play(folder: Path, asked: Any) -> Result:
     """Play all sides."""
-    done = []
-    for name in asked.sides:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
-            played = alone.submit(play_side, folder / name, name, asked.merges, asked.seed, asked.newest)
-            done.append(played.result())
+    done = [
+        called_alone(play_side, folder / name, name, asked.merges, asked.seed, asked.newest) for name in asked.sides
+    ]
     head = ("side", "wall s", "MERGEs s", "queries s", "CPU s of all", "files at the end", "MERGEs aborted")
     rows = [
         (one.title, *(f"{value:.0f}" for value in (one.wall_s, one.merge_s, one.query_s, one.cpu_s)), one.files,
@@ -236,15 +224,13 @@ def play(folder: Path, asked: Any) -> Result:
     ]  # fmt: skip
     curves = [line_chart.Line(one.title, [(at, number) for number, at in enumerate(one.done, 1)]) for one in done]
     versions = {name: metadata.version(name) for name in ("pyspark", "delta-spark", "deltalake", "lakewright")}
-    setting = (
-        f"{asked.merges} MERGEs, updates among the newest {asked.newest:,} rows, seed {asked.seed}; "
-        f"{', '.join(f'{name} {one}' for name, one in versions.items())}."
-    )
+    setting = f"{asked.merges} MERGEs, updates among the newest {asked.newest:,} rows, seed {asked.seed}"
     return Result(
         markdown(head, rows),
         line_chart.draw("MERGEs done over time", curves, unit="MERGEs"),
         setting,
+        versions,
         goals(done),
-        {"merges": asked.merges, "newest": asked.newest, "seed": asked.seed, "versions": versions,
+        {"merges": asked.merges, "newest": asked.newest, "seed": asked.seed,
          "sides": [{name: getattr(one, name) for name in Played.__slots__} for one in done]},
     )  # fmt: skip

@@ -9,11 +9,11 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,8 @@ from tests.bench.machine import Limit, tree_cpu_s
 from tests.bench.rivals.page import Result, markdown
 from tests.bench.rivals.upserts import UpsertedTable, Upserts
 from tests.bench.services import Services
-from tests.bench.spark import started_spark
-from tests.bench.writers.rows import is_conflict
+from tests.bench.spark import called_alone, started_spark
+from tests.bench.writers.rows import aborts_until_done, is_conflict
 from tests.support import line_chart
 
 ROWS, SYNC_MS = 2_000, 120_000
@@ -176,7 +176,7 @@ def _play(spark: SparkSession, side: Side, table: UpsertedTable, asked: Any, pla
     with side.beside(spark, table) as after, ThreadPoolExecutor(1) as beside:
         working, cpu_s = beside.submit(compact, lambda _: None, 0), tree_cpu_s(os.getpid())
         for number, sync in enumerate(files, 1):
-            played.aborted += _commit(table, sync)
+            played.aborted += aborts_until_done(FAILURES, partial(table.commit, *sync))
             working.result()
             played.deletes.append(table.counts()[1])
             working = beside.submit(compact, after, number)
@@ -195,20 +195,6 @@ def _play(spark: SparkSession, side: Side, table: UpsertedTable, asked: Any, pla
     played.deletes.append(deletes)
     if table.rows(is_small=not asked.loaded) != rows.expected():
         raise WrongRowsError(f"{side.title}: the table does not have the rows of the stream")
-
-
-def _commit(table: UpsertedTable, sync: tuple[Path, Path]) -> int:
-    """Commit, again where it was aborted; returns how often that was."""
-    aborted = 0
-    while True:
-        try:
-            table.commit(*sync)
-        except Exception as error:
-            if not is_conflict(FAILURES, error):
-                raise
-            aborted += 1
-        else:
-            return aborted
 
 
 def goals(done: Sequence[Played]) -> list[Limit]:
@@ -247,10 +233,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def play(folder: Path, asked: Any) -> Result:
     """Play all sides."""
-    done = []
-    for name in asked.sides:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
-            done.append(alone.submit(play_side, folder / name, name, asked).result())
+    done = [called_alone(play_side, folder / name, name, asked) for name in asked.sides]
     none_cpu_s = next((one.cpu_s for one in done if one.title == NOTHING), 0.0)
     curves = [
         line_chart.Line(one.title, [(at * SYNC_MS / 1_000, count) for at, count in enumerate(one.deletes, 1)])
@@ -260,14 +243,14 @@ def play(folder: Path, asked: Any) -> Result:
         "iceberg": ICEBERG.packages[0].rpartition(":")[2]
     }
     setting = (
-        f"{asked.syncs} syncs of {ROWS:,} rows, {asked.updates}% updates, upon {asked.loaded:,} rows, "
-        f"seed {asked.seed}; {', '.join(f'{name} {one}' for name, one in versions.items())}."
+        f"{asked.syncs} syncs of {ROWS:,} rows, {asked.updates}% updates, upon {asked.loaded:,} rows, seed {asked.seed}"
     )
     return Result(
         markdown(HEAD, [row(one, none_cpu_s) for one in done]),
         line_chart.draw("Delete files over time", curves, unit="files"),
         setting,
+        versions,
         goals(done),
-        {**{name: getattr(asked, name) for name in ("syncs", "updates", "loaded", "seed")}, "versions": versions,
+        {**{name: getattr(asked, name) for name in ("syncs", "updates", "loaded", "seed")},
          "sides": [asdict(one) for one in done]},
     )  # fmt: skip

@@ -44,10 +44,11 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`table` in Markdown, `picture` as SVG, `setting`: sizes and versions, as a sentence for people."""
+    """`table` in Markdown, `picture` as SVG, `setting`: sizes, as people read them, `versions`: of what was played."""
 
     table: str
     picture: str
     setting: str
+    versions: Mapping[str, str]
     goals: Sequence[Limit]
     figures: dict[str, Any]

@@ -11,13 +11,11 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +33,7 @@ from tests.bench.machine import Limit
 from tests.bench.rivals.deleted_table import Rows, case_of, copied, make, read
 from tests.bench.rivals.page import Result, markdown
 from tests.bench.rivals.process_tree import TreeMeter, children_killed_after
-from tests.bench.spark import started_spark
+from tests.bench.spark import called_alone, started_spark
 from tests.support.go_programs import ICEBERG_GO
 from tests.support.iceberg_lab import ice_session
 from tests.support.steering import Steering
@@ -206,7 +204,7 @@ def play_case(folder: Path, name: str, asked: Any) -> list[Played]:
         copied(folder / "made", folder / "lake")
         played = Played(name, side, gb)
         try:
-            played = _alone(play_side, folder, played, setting)
+            played = called_alone(play_side, folder, played, setting)
         except BrokenProcessPool:
             played.note = "its process was killed"
         if not played.note:
@@ -224,11 +222,6 @@ def _compare(table: Path, rows: Rows, played: Played) -> None:
         played.note = f"{WRONG}: DuckDB does not read the table: {error}"
     else:
         played.note = "" if found == rows else f"{WRONG}: {found[0]:,} and not {rows[0]:,}, or others"
-
-
-def _alone(call: Callable[..., Any], *given: Any) -> Any:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
-        return alone.submit(call, *given).result()
 
 
 def _row(one: Played) -> tuple[object, ...]:
@@ -278,16 +271,16 @@ def play(folder: Path, asked: Any) -> Result:
     head = ("files", "side", "wall s", "CPU s", "CPU s per GB", "peak MiB", "data files after", "delete files after")
     versions = {name: metadata.version(name) for name in ("pyspark", "lakewright")}
     versions["iceberg-go"] = ICEBERG_GO.package.rpartition("@v")[2]
-    sizes = (
+    setting = (
         f"Target {asked.target_bytes / 2**20:.0f} MiB, heap {asked.heap}, {asked.warm_ups} warm-ups, seed {asked.seed}"
     )
-    setting = f"{sizes}; {', '.join(f'{name} {one}' for name, one in versions.items())}."
     figures = [{name: getattr(one, name) for name in Played.__slots__} for one in done]
     more = {name: getattr(asked, name) for name in ("seed", "heap", "target_bytes", "file_bytes", "warm_ups")}
     return Result(
         markdown(head, [_row(one) for one in done]),
         "",
         setting,
+        versions,
         goals(done),
-        {**more, "versions": versions, "sides": figures},
+        {**more, "sides": figures},
     )

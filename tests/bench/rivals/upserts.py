@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.iceberg_scala import IcebergScala
-from tests.iceberg_stress.readers import _DuckDb
+from tests.support.duckdb_extensions import iceberg_connection
 from tests.support.iceberg_foreign import field
 from tests.support.iceberg_lab import ice_session
 
@@ -92,18 +92,14 @@ class UpsertedTable:
     def load(self, rows: pa.Table) -> None:
         """Append rows whose keys are new, without deletes."""
         self._raw.refresh()
-        added = self._described(
-            self._scala.resolve(f"{_ICEBERG}.DataFiles").builder(self._raw.spec()), self._written(rows)
-        )
-        self._raw.newAppend().appendFile(added).commit()
+        self._raw.newAppend().appendFile(self._data_file(self._written(rows))).commit()
 
     def commit(self, data: Path, keys: Path) -> None:
         """Commit them as one snapshot; it reads nothing, so that no rewrite contradicts it."""
         self._raw.refresh()
-        added = self._described(self._scala.resolve(f"{_ICEBERG}.DataFiles").builder(self._raw.spec()), data)
         deletes = self._scala.resolve(f"{_ICEBERG}.FileMetadata").deleteFileBuilder(self._raw.spec())
         hidden = self._described(deletes.ofEqualityDeletes(self._keys), keys)
-        self._raw.newRowDelta().addRows(added).addDeletes(hidden).commit()
+        self._raw.newRowDelta().addRows(self._data_file(data)).addDeletes(hidden).commit()
 
     def counts(self) -> tuple[int, int]:
         """Return the number of data files and of delete files."""
@@ -119,7 +115,8 @@ class UpsertedTable:
         if not is_small:
             return self.session.sql(f"SELECT * FROM ice.{self.name} ORDER BY id").toArrow().cast(_PLAIN)
         newest = str(self._raw.operations().refresh().metadataFileLocation()).removeprefix("file:")
-        return _DuckDb()._connection.sql(f"FROM iceberg_scan('{newest}') ORDER BY id").to_arrow_table()
+        with iceberg_connection() as connection:
+            return connection.sql(f"FROM iceberg_scan('{newest}') ORDER BY id").to_arrow_table()
 
     def _written(self, rows: pa.Table) -> Path:
         self._files += 1
@@ -127,6 +124,9 @@ class UpsertedTable:
         path.parent.mkdir(exist_ok=True)
         pq.write_table(rows, path, compression="zstd")
         return path
+
+    def _data_file(self, path: Path) -> Any:
+        return self._described(self._scala.resolve(f"{_ICEBERG}.DataFiles").builder(self._raw.spec()), path)
 
     def _described(self, builder: Any, path: Path) -> Any:
         """Return a file with its metrics, as a writer has them."""

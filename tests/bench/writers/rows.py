@@ -107,6 +107,20 @@ class Writer(threading.Thread):
             raise self.error
 
 
+def aborts_until_done(failures: Failures, work: Callable[[], object]) -> int:
+    """Do something, again where it was aborted for what others had committed; return how often that was."""
+    aborted = 0
+    while True:
+        try:
+            work()
+        except Exception as error:
+            if not is_conflict(failures, error):
+                raise
+            aborted += 1
+        else:
+            return aborted
+
+
 def is_conflict(failures: Failures, error: Exception) -> bool:
     """Return whether a statement or command was aborted for what others had committed."""
     return isinstance(failures.refused(error, "the table"), Conflict)
