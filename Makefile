@@ -180,9 +180,12 @@ bench-%: setup ## one benchmark
 	@$(if $(filter $*,$(BENCHES)),,$(error there is no benchmark $*: take one of $(BENCHES)))
 	@$(BIN)/python -m tests.bench.$(subst -,_,$*) $(if $(JSON),--json $(JSON)) $(ARGS)
 
-bench-rivals: setup # a benchmark that others have published, beside them: NAME=fabric-200, olake, autocomp (DOCS=page)
-	@$(BIN)/python -m tests.bench.rivals $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) \
-		$(or $(NAME),fabric-200) $(ARGS)
+RIVALS := fabric-200 risingwave olake autocomp
+
+bench-rivals: setup # benchmarks that others have published, beside them: all, or NAME= one of RIVALS (DOCS=page)
+	@status=0; for part in $(or $(NAME),$(RIVALS)); do \
+		$(BIN)/python -m tests.bench.rivals $(if $(JSON),--json $(if $(NAME),$(JSON),$(basename $(JSON))-$$part.json)) \
+			$(if $(DOCS),--docs $(DOCS)) $$part $(ARGS) || status=1; done; exit $$status
 
 minio helm osv-scanner iceberg: setup ## build one of these once, where there is Go; without it the tests that need it are skipped
 	@$(BIN)/python -m tests.support.go_programs $@

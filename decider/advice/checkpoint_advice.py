@@ -38,16 +38,13 @@ def analyze_checkpoint(
         return None
     first, last = trace.first_version, trace.last_version
     middle = (first + last) // 2
-    current = _cost(_behind(first, last, checkpoint), 0, hours, prices)
-    advised = _cost(EVERY / 2, last - first + 1, hours, prices)
     halves = [
-        1 - _cost(EVERY / 2, end - begin + 1, hours / 2, prices).cost_s / cost.cost_s
-        if (cost := _cost(_behind(begin, end, checkpoint), 0, hours / 2, prices)).cost_s
-        else 0.0
+        _saved_share(*_costs(begin, end, checkpoint, hours / 2, prices))
         for begin, end in ((first, middle), (middle + 1, last))
     ]
     log = LogEvidence(last - checkpoint, checkpoint)
-    proof = proof_of(trace, hours, prices.queries_per_hour, (current, advised), min(halves))
+    costs = _costs(first, last, checkpoint, hours, prices)
+    proof = proof_of(trace, hours, prices.queries_per_hour, costs, min(halves))
     proof = replace(proof, log=log)
     if not is_worth(proof):
         return None
@@ -71,14 +68,30 @@ def judge_checkpoint(
         return None
     first, last = trace.first_version, trace.last_version
     written = last - first + 1 if checkpoint > log.checkpoint else 0
+    former, advised = _costs(first, last, log.checkpoint, hours, prices)
+    behind = min(last - checkpoint, _behind(first, last, log.checkpoint))
     return Judgement(
         at_ms=now_ms,
         commits=len(trace.history.commits),
         hours=hours,
         predicted_share=advice.proof.saved_share,
-        former_s=_cost(_behind(first, last, log.checkpoint), 0, hours, prices).cost_s,
-        advised_s=_cost(EVERY / 2, last - first + 1, hours, prices).cost_s,
-        actual_s=_cost(min(last - checkpoint, _behind(first, last, log.checkpoint)), written, hours, prices).cost_s,
+        former_s=former.cost_s,
+        advised_s=advised.cost_s,
+        actual_s=_cost(behind, written, hours, prices).cost_s,
+    )
+
+
+def _saved_share(current: ReplayedCost, advised: ReplayedCost) -> float:
+    return 1 - advised.cost_s / current.cost_s if current.cost_s else 0.0
+
+
+def _costs(
+    first: int, last: int, checkpoint: int, hours: float, prices: CostModel
+) -> tuple[ReplayedCost, ReplayedCost]:
+    """Return what opening a table costs over these versions after a checkpoint, and with one at every `EVERY`."""
+    return (
+        _cost(_behind(first, last, checkpoint), 0, hours, prices),
+        _cost(EVERY / 2, last - first + 1, hours, prices),
     )
 
 

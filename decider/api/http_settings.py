@@ -15,7 +15,7 @@ class HttpSettings:
 
     credentials: required of clients, none on the loopback address. bucket_locations: URI prefixes of buckets in events.
     webhook_origins: origins that pass the CloudEvents webhook validation. prices: of what runs use, None without any.
-    scales_actors: whether a supervisor starts and ends actors as the queue's setting `actors` says.
+    is_supervised: whether a supervisor starts and ends actors as the queue's setting `actors` says.
     """
 
     release: str = "unreleased"
@@ -24,7 +24,7 @@ class HttpSettings:
     webhook_origins: tuple[str, ...] = ()
     bucket_locations: Mapping[str, str] = field(default_factory=dict)
     prices: Prices | None = None
-    scales_actors: bool = False
+    is_supervised: bool = False
 
 
 @dataclass(slots=True)

@@ -136,7 +136,7 @@ def build_http(settings: DeciderSettings) -> HttpServices:
             webhook_origins=settings.access.webhook_origins,
             bucket_locations={bucket: canonical_location(uri) for bucket, uri in settings.locations.buckets.items()},
             prices=settings.tracking.prices,
-            scales_actors=settings.tracking.is_supervised,
+            is_supervised=settings.tracking.is_supervised,
         )
     )
 

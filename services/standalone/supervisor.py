@@ -67,7 +67,7 @@ class _Child:
     log_start_bytes: int = 0  # Size of its log when it was started.
     quick_ends: int = 0
     start_again_at_s: float = field(default=float("inf"))
-    killed_at_s: float = field(default=float("inf"))  # Of one that is not wanted any more, and was asked to end.
+    asked_at_s: float | None = None  # When one that is not wanted any more was asked to end.
 
 
 class Supervisor:
@@ -125,8 +125,8 @@ class Supervisor:
         """Start the children that are new; ask those that are not among them to end, and do not wait for it."""
         names, known = {one.name for one in specs}, {child.spec.name for child in self._children}
         for child in self._children:
-            if child.spec.name not in names and child.killed_at_s == float("inf"):
-                child.killed_at_s = self._clock() + child.spec.stop_timeout_s
+            if child.spec.name not in names and child.asked_at_s is None:
+                child.asked_at_s = self._clock()
                 if child.process is not None:
                     child.process.terminate()
         for spec in specs:
@@ -144,23 +144,22 @@ class Supervisor:
             self._keep(child)
 
     def _keep(self, child: _Child) -> None:
-        if child.killed_at_s < float("inf"):
-            self._see_off(child)
+        if child.asked_at_s is not None:
+            self._see_off(child, self._clock() - child.asked_at_s)
             return
         if child.process is not None and child.process.poll() is not None:
             self._note_end(child)
         if child.process is None and self._clock() >= child.start_again_at_s:
             self._launch(child)
 
-    def _see_off(self, child: _Child) -> None:
+    def _see_off(self, child: _Child, waited_s: float) -> None:
         """Forget a child that was asked to end once it has, or had as long as it was granted."""
-        process = child.process
-        if process is not None:
-            if process.poll() is None and self._clock() < child.killed_at_s:
-                return
-            _release(process)
+        has_ended = child.process is None or child.process.poll() is not None
+        if not has_ended and waited_s < child.spec.stop_timeout_s:
+            return
         self._children.remove(child)
-        log.info("child_ended", child=child.spec.name)
+        if child.process is not None:
+            self._stopped(child, child.process, "itself" if has_ended else "killed", waited_s)
 
     def stop(self) -> None:
         """End the children in the opposite order: ask, wait as long as each was granted, then kill all it started."""
@@ -254,9 +253,12 @@ class Supervisor:
             how = "itself"
         except subprocess.TimeoutExpired:
             how = "killed"
+        self._stopped(child, process, how, self._clock() - began_s)
+
+    def _stopped(self, child: _Child, process: subprocess.Popen[bytes], how: str, after_s: float) -> None:
         _release(process)
         child.process = None
-        log.info("child_stopped", child=child.spec.name, ended=how, after_s=round(self._clock() - began_s, 2))
+        log.info("child_stopped", child=child.spec.name, ended=how, after_s=round(after_s, 2))
 
 
 def _release(process: subprocess.Popen[bytes]) -> None:

@@ -75,7 +75,7 @@ async def list_groups(tables: Tables, queue: Queue, http: Http) -> Response:
         return GroupList(
             groups=tuple(
                 [
-                    await _group(name, tables, of_group, scales_actors=http.settings.scales_actors)
+                    await _group(name, tables, of_group, is_supervised=http.settings.is_supervised)
                     for name, of_group in groups
                 ]
             )
@@ -84,7 +84,7 @@ async def list_groups(tables: Tables, queue: Queue, http: Http) -> Response:
     return await http.expensive_calls.queue_reads.get("groups", read)
 
 
-async def _group(name: str, tables: TableServices, queue: QueueServices, *, scales_actors: bool) -> GroupView:
+async def _group(name: str, tables: TableServices, queue: QueueServices, *, is_supervised: bool) -> GroupView:
     actors = [one for one in await queue.actors.all() if one.takes_jobs]
     depth, held = await queue.admin.depth(), await queue.admin.occupancy()
     settings, mark = await settings_of(tables, queue), f"{Scope.TABLE}|"
@@ -96,7 +96,7 @@ async def _group(name: str, tables: TableServices, queue: QueueServices, *, scal
     return GroupView(
         group=name,
         actors=len(actors),
-        wanted_actors=(await queue.admin.settings()).actors if scales_actors else None,
+        wanted_actors=(await queue.admin.settings()).actors if is_supervised else None,
         slots=sum(one.slots for one in actors),
         running=depth.depth[JobState.LEASED],
         waiting=depth.depth[JobState.QUEUED] + depth.depth[JobState.DELAYED],

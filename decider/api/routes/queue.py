@@ -234,7 +234,7 @@ async def change_settings(asked: QueueSettingsUpdate, group: Group, http: Http) 
 
     Delays and quarantines that have started keep their end. `actors` is refused where no standalone starts actors.
     """
-    if asked.actors is not None and not http.settings.scales_actors:
+    if asked.actors is not None and not http.settings.is_supervised:
         raise Unsupported(
             "nothing here starts actors as this setting says: change the number of replicas, or let KEDA scale them",
             field="actors",

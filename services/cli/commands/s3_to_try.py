@@ -29,7 +29,7 @@ Wsgi = Callable[[dict[str, Any], Start], Any]
 
 
 class Bucket:
-    """Passes requests to a server on; `written`: the keys of log files that were put into one bucket."""
+    """A server with one bucket; `written`: the keys of the log files that were put into it, in order."""
 
     def __init__(self, inner: Wsgi, name: str) -> None:
         self.written: queue.SimpleQueue[str] = queue.SimpleQueue()

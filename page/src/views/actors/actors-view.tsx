@@ -25,7 +25,8 @@ export function ActorsView() {
     anyJob,
   );
   useReload(actors, HEARTBEAT_MS);
-  const known = useGroups(anyJob);
+  const known = useGroups();
+  useReload(known, HEARTBEAT_MS);
   const groups = known.data ?? [];
   const found = actors.data;
   const sub =
