@@ -8,6 +8,7 @@ from actor.formats.iceberg.encode_limits import RESERVED_NAMES
 from actor.ports import GroupStatus
 from actor.proofread.model import Reading
 from shared.errors import Difference, RefusedFiles
+from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, PartitionKey
 
 if TYPE_CHECKING:
@@ -112,6 +113,24 @@ def test_deletes_by_a_column_inside_a_struct_are_applied(ice: "IcebergLab") -> N
     end = ice.rewrite_all("ice.db.n")
     assert (end.status, end.rows) == (GroupStatus.COMMITTED, 3)
     assert sorted(map(str, ice.sql("SELECT * FROM ice.db.n").collect())) == seen
+
+
+def test_keys_that_became_longs_between_two_rewrites_delete_rows_in_both(ice: "IcebergLab") -> None:
+    """Spark's executors keep what they have read of a delete file by its path, and an Integer equals no Long."""
+    from tests.support.iceberg_foreign import ForeignWriter, field
+
+    ice.sql("CREATE TABLE ice.db.n (k INT, v STRING) USING iceberg TBLPROPERTIES ('format-version'='2')")
+    for number in range(2):
+        rows = f"SELECT CAST(id AS INT), concat(id, ' of {number}') FROM range(1, 3, 1, 1)"
+        ice.sql(f"INSERT INTO ice.db.n {rows}")
+    keys = pa.table([[1]], schema=pa.schema([field("k", pa.int32(), {"k": 1})]))
+    ForeignWriter(ice, "ice.db.n").delete_values(keys, [1])
+    for _ in range(2):
+        file = next(one for one in ice.live("ice.db.n", WHOLE_TABLE) if one.dv_id is not None)
+        (end,) = ice.rewrite("ice.db.n", (file,)).groups
+        assert (end.status, end.rows) == (GroupStatus.COMMITTED, 1), end.error
+        ice.sql("ALTER TABLE ice.db.n ALTER COLUMN k TYPE BIGINT")
+    assert sorted(row.v for row in ice.sql("SELECT v FROM ice.db.n").collect()) == ["2 of 0", "2 of 1"]
 
 
 @pytest.mark.parametrize("more", [7, 2**20, -3])

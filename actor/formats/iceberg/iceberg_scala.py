@@ -37,13 +37,18 @@ class IcebergScala(Scala):
 
     @cached_property
     def iceberg_cells(self) -> JavaStatics:
-        """Our class that reads bounds of clustering columns, and has outputs named by cells (`IcebergCells.java`)."""
+        """Our class that reads bounds of clustering columns (`IcebergCells.java`)."""
         return JavaStatics(self, "iceberg.IcebergCells")
 
     @cached_property
     def iceberg_deletes(self) -> JavaStatics:
         """Our class that lists the delete files that apply to data files (`IcebergDeletes.java`)."""
         return JavaStatics(self, "iceberg.IcebergDeletes")
+
+    @cached_property
+    def staged_table(self) -> JavaStatics:
+        """Our class that has Spark read and write groups of files under names (`StagedTable.java`)."""
+        return JavaStatics(self, "iceberg.StagedTable")
 
     @cached_property
     def output_counts(self) -> JavaStatics:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import orjson
 import structlog
-from py4j.java_gateway import JavaMember
 from pyspark.sql import DataFrame
 
 from actor.formats.iceberg.delete_groups import DeletesChange
@@ -156,13 +155,8 @@ class JavaTable:
         Not `is_checked`: columns are read and written as if the schema let them be null. prefixes: of the names of
         files, by the number of the part in Spark that writes them.
         """
-        table = (
-            self._table if is_checked else self._scala.resolve("io.lakewright.iceberg.UncheckedTable").of(self._table)
-        )
-        if prefixes is not None:
-            table = self._scala.iceberg_cells.named(table, self._scala.java_list(prefixes))
-        self._static("SparkTableCache").add(name, table)
-        self._manager().stageTasks(self._table, name, self.tasks(group.inputs))
+        named = None if prefixes is None else self._scala.java_list(prefixes)
+        self._scala.staged_table.stage(self._table, name, self.tasks(group.inputs), is_checked, named)
 
     def files(self, inputs: Sequence[LiveInput]) -> Any:
         """Return Iceberg's objects of these files as a list of Java's."""
@@ -184,9 +178,7 @@ class JavaTable:
 
     def unstage(self, name: str) -> None:
         """Forget a name."""
-        self._static("SparkTableCache").remove(name)
-        self._manager().removeTasks(self._table, name)
-        self._coordinator().clearRewrite(self._table, name)
+        self._scala.staged_table.unstage(self._table, name)
 
     def read_order(self, frame: DataFrame) -> list[str]:
         """Return the paths of the files that one task reads for a frame, in order; empty if that is not known."""
@@ -195,7 +187,7 @@ class JavaTable:
 
     def outputs(self, name: str) -> list[Any]:
         """Return the files that were written under a name, as Iceberg's objects, whose counts are of all rows."""
-        written = self._coordinator().fetchNewFiles(self._table, name)
+        written = self._scala.resolve(f"{_ICEBERG}.spark.FileRewriteCoordinator").get().fetchNewFiles(self._table, name)
         return self._scala.items(self._scala.output_counts.completed(self._table, written))
 
     def null_counts(self, outputs: Iterable[Any]) -> list[dict[int, int]]:
@@ -368,17 +360,6 @@ class JavaTable:
                 io.deleteFile(path)
             except Exception as error:  # noqa: BLE001 - tidying must not hide why it was needed
                 _log.warning("orphan_file_not_deleted", path=path, error=first_line(error))
-
-    def _manager(self) -> Any:
-        return self._scala.resolve(f"{_ICEBERG}.spark.ScanTaskSetManager").get()
-
-    def _coordinator(self) -> Any:
-        return self._scala.resolve(f"{_ICEBERG}.spark.FileRewriteCoordinator").get()
-
-    def _static(self, name: str) -> Any:
-        """Return the one object of a class whose static `get()` py4j mistakes for a method of its objects."""
-        found = self._scala.resolve(f"{_ICEBERG}.spark.{name}")
-        return JavaMember("get", found, f"z:{found._fqn}", found._gateway_client)()  # noqa: SLF001
 
 
 def new_deletes(raw: Any, sequence: int | None) -> NewDeletes:

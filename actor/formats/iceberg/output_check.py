@@ -64,23 +64,22 @@ class OutputCheck:
         over: names rows of the inputs that were left out.
         """
         if not outputs:
-            # No row was left, and none was written: counted before.
-            return Proof(Reading.ROWS, 0) if over is None else self.check_over(live, over)
+            return self.check_over(live, over)
         files = [one.file for one in outputs]
         if all(is_parquet(file.path) for file in files):
             self._check_footers(live, footers, outputs, path_taken, has_removal=over is not None)
         group = replace(self._group(live, files, over), copied=path_taken is PathTaken.COPIED)
         return self.proofreader.check(group, self.mode, fingerprint=f"iceberg {path_taken}", tag=self.tag)
 
-    def check_over(self, live: InputGroup, over: Deletes) -> Proof:
-        """Have all rows of a group's inputs read, and found to be over; raises Difference if one is not.
+    def check_over(self, live: InputGroup, over: Deletes | None) -> Proof:
+        """Have all rows of a group's inputs read, and found to be over or deleted; raises Difference if one is not.
 
-        No other column is read than the one of their time, and the keys of deletes by value.
+        No other column is read than the one of their time, and the keys of deletes by value; one where there are none.
         """
-        name, _ = json.loads(over.text)
+        name = "" if over is None else json.loads(over.text)[0]
         keys = {key for one in live.inputs for delete in one.deletes for key in delete.key_ids}
         group = self._group(live, (), over)
-        columns = tuple(one for one in group.columns if one.name == name or one.id in keys)
+        columns = tuple(one for one in group.columns if one.name == name or one.id in keys) or group.columns[:1]
         return self.proofreader.check(replace(group, columns=columns), self.mode, tag=self.tag)
 
     def check_places(self, group: StagedGroup, chosen: Positions, places: Sequence[int]) -> bool:

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
@@ -30,7 +31,7 @@ from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from actor.jvm.errors import matching_line
-from actor.proofread.model import Deletes, Proof
+from actor.proofread.model import Deletes, Proof, Reading
 from shared.errors import Corrupt, RefusedFiles, RetryableError, Unsupported
 from shared.formats.iceberg.cell_names import name_prefix
 from shared.formats.iceberg.metadata import TableHead
@@ -42,7 +43,6 @@ from shared.table import DataFile
 
 SESSION_CONF = {
     "spark.sql.adaptive.enabled": "false",  # One group is one task and one file.
-    "spark.sql.iceberg.executor-cache.delete-files.enabled": "false",  # Tasks of several groups would share it.
     "spark.sql.shuffle.partitions": "1",  # Rows are counted by their files, and not otherwise brought together.
     "spark.sql.caseSensitive": "true",  # Iceberg's columns are: `v` and `V` are two.
 }
@@ -66,6 +66,11 @@ class RowRemoval:
     condition: str
     rows: int
     over: Deletes
+
+    @property
+    def others(self) -> str:
+        """The condition of rows that stay."""
+        return f"NOT coalesce({self.condition}, false)"
 
 
 _OUTPUT, _ROW = "__lakewright_output", "__lakewright_row"
@@ -243,21 +248,17 @@ class StagedWriter:
         refuse_structs(footers, constants, live, self._table.location)
         self._copier.check_pages(live)
         with self._staged(live, footers, _prefixes(live, removal, division)) as (name, rows):
-            frame = rows
-            expected = known_rows(live.inputs)
-            if expected is None:
-                expected = self._count(frame, live)
-            over = None
-            if removal is not None:
-                over, expected = removal.over, expected - removal.rows
-                frame = frame.filter(f"NOT coalesce({removal.condition}, false)")
+            frame = rows if removal is None else rows.filter(removal.others)
             in_order = division is None and self._table.read_order(frame) == [one.path for one in live.inputs]
             self._write(frame.coalesce(1) if division is None else _divided(frame, division), name, live)
             outputs = tuple(_output(raw, live) for raw in self._table.outputs(name))
-            path_taken = PathTaken.ENCODED if division is None else PathTaken.DIVIDED
-            return self._checked(
-                StagedGroup(live, outputs, expected, reason, in_order=in_order), footers, path_taken, over
-            )
+        path_taken = PathTaken.ENCODED if division is None else PathTaken.DIVIDED
+        stored = known_rows(live.inputs)
+        expected = None if stored is None else stored - (0 if removal is None else removal.rows)
+        written = sum(one.file.rows or 0 for one in outputs)
+        staged = StagedGroup(live, outputs, written if expected is None else expected, reason, in_order=in_order)
+        count = partial(self._count, live, footers, removal) if expected is None else None
+        return self._checked(staged, footers, path_taken, None if removal is None else removal.over, count)
 
     @contextmanager
     def _staged(
@@ -271,17 +272,19 @@ class StagedWriter:
         finally:
             self._table.unstage(name)
 
-    def _count(self, frame: DataFrame, live: InputGroup) -> int:
-        """Return how many rows readers see.
+    def _count(self, live: InputGroup, footers: GroupFooters, removal: RowRemoval | None) -> int:
+        """Return how many rows readers see, without those that were removed.
 
         The columns of deletes by value are read, too: Iceberg adds those that are missing, but not inside structs.
         """
         keys = sorted({key for one in live.inputs for delete in one.deletes for key in delete.key_ids})
         paths = [path for key in keys if (path := self.columns.path(key)) is not None and len(path) > 1]
-        if not paths:
-            return int(frame.count())
-        counts = frame.agg(functions.count("*"), *(functions.count(_column(path)) for path in paths))
-        return int(counts.collect()[0][0])
+        with self._staged(live, footers) as (_, rows):
+            frame = rows if removal is None else rows.filter(removal.others)
+            if not paths:
+                return int(frame.count())
+            counts = frame.agg(functions.count("*"), *(functions.count(_column(path)) for path in paths))
+            return int(counts.collect()[0][0])
 
     def _read(self, name: str, *, by_row: bool) -> DataFrame:
         reader = self._session.read.format("iceberg")
@@ -306,13 +309,23 @@ class StagedWriter:
         )
 
     def _checked(
-        self, staged: StagedGroup, footers: GroupFooters, path_taken: PathTaken, over: Deletes | None = None
+        self,
+        staged: StagedGroup,
+        footers: GroupFooters,
+        path_taken: PathTaken,
+        over: Deletes | None = None,
+        count: Callable[[], int] | None = None,
     ) -> StagedGroup:
-        """Return a group with its outputs and what they were compared by; deletes them if anything differs."""
+        """Return a group with its outputs and what they were compared by; deletes them if anything differs.
+
+        count: of the rows of inputs that are not known; they are counted where no other reader has read them.
+        """
         live = staged.live
         try:
             self._check(live, staged.outputs, staged.rows, path_taken)
             proof = self._reader.check(live, footers, staged.outputs, path_taken=path_taken, over=over)
+            if count is not None and proof.reading is not Reading.ROWS:
+                self._check(live, staged.outputs, count(), path_taken)
         except BaseException:
             self._table.delete(staged.paths)
             raise

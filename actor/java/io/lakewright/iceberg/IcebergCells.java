@@ -8,22 +8,17 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.MetricsConfig;
 import org.apache.iceberg.MetricsUtil;
-import org.apache.iceberg.PartitionSpec;
-import org.apache.iceberg.StaticTableOperations;
-import org.apache.iceberg.StructLike;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableScan;
 import org.apache.iceberg.io.CloseableIterable;
-import org.apache.iceberg.io.LocationProvider;
 import org.apache.iceberg.types.Conversions;
 import org.apache.iceberg.types.Type;
 
-/** A table in cells: the bounds of its files in the clustering columns, and outputs whose names say their cells. */
+/** A table in cells: the bounds of its files in the clustering columns. */
 public final class IcebergCells {
   private IcebergCells() {}
 
@@ -106,38 +101,5 @@ public final class IcebergCells {
     }
     Object value = Conversions.fromByteBuffer(type, bound);
     return value instanceof BigDecimal ? ((BigDecimal) value).toPlainString() : value.toString();
-  }
-
-  /** Returns a table whose writers put the text of their number before the names of their files; it cannot be committed to. */
-  public static Table named(BaseTable table, List<String> prefixes) {
-    LocationProvider locations = new Prefixed(table.locationProvider(), new ArrayList<>(prefixes));
-    return new BaseTable(new StaticTableOperations(table.operations().current(), table.io(), locations), table.name());
-  }
-
-  private static final class Prefixed implements LocationProvider {
-    private static final long serialVersionUID = 1L;
-
-    private final LocationProvider locations;
-    private final ArrayList<String> prefixes;
-
-    Prefixed(LocationProvider locations, ArrayList<String> prefixes) {
-      this.locations = locations;
-      this.prefixes = prefixes;
-    }
-
-    @Override
-    public String newDataLocation(String name) {
-      return locations.newDataLocation(prefixed(name));
-    }
-
-    @Override
-    public String newDataLocation(PartitionSpec spec, StructLike partition, String name) {
-      return locations.newDataLocation(spec, partition, prefixed(name));
-    }
-
-    /** Names of Iceberg's writers begin with the number of their partition in Spark. */
-    private String prefixed(String name) {
-      return prefixes.get(Integer.parseInt(name.substring(0, name.indexOf('-')))) + name;
-    }
   }
 }

@@ -94,7 +94,8 @@ public final class IcebergGroup {
       String prefixes)
       throws Exception {
     List<String> names = Json.texts(prefixes);
-    IcebergStore named = new IcebergStore(IcebergCells.named((BaseTable) table, names), (DataFile) inputs.get(0));
+    Table prefixed = StagedTable.of((BaseTable) table, table.name(), true, names);
+    IcebergStore named = new IcebergStore(prefixed, (DataFile) inputs.get(0));
     return Json.text(ParquetTask.run(context, new RowScatter(
         named, sent(hadoop, settings), paths, sizes, KeyTask.Keys.of(columns, hidden), "", SUFFIX, codec, route, 0,
         names.size())));

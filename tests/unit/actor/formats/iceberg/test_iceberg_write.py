@@ -176,10 +176,11 @@ class Copier:
 
 
 class Reader:
-    """Says that outputs were compared, or raises `difference`."""
+    """Says that outputs were compared, by `reading` if that is given, or raises `difference`."""
 
     def __init__(self) -> None:
         self.difference: Exception | None = None
+        self.reading: Reading | None = None
         self.taken: list[PathTaken] = []
         self.left_out: Any = None
 
@@ -191,7 +192,7 @@ class Reader:
         return (
             self.check_over(live, over)
             if over
-            else Proof(Reading.BYTES if path_taken is PathTaken.COPIED else Reading.ROWS)
+            else Proof(self.reading or (Reading.BYTES if path_taken is PathTaken.COPIED else Reading.ROWS))
         )
 
     def check_over(self, live: InputGroup, over: Any) -> Proof:
@@ -251,8 +252,17 @@ def test_rows_are_compared_with_what_the_metadata_count() -> None:
     assert int(frame.options["target-file-size-bytes"]) > 2**40
 
 
-def test_rows_that_the_metadata_do_not_count_are_read() -> None:
-    assert write(FakeJavaTable(190), FakeFrame(190), POSITIONS).rows == 190
+@pytest.mark.parametrize("reading", list(Reading))
+def test_rows_that_the_metadata_do_not_count_are_counted_where_no_reader_has_read_them(reading: Reading) -> None:
+    table, reader = FakeJavaTable(190), Reader()
+    reader.reading = reading
+    assert write(table, FakeFrame(190), POSITIONS, reader=reader).rows == 190
+    if reading is Reading.ROWS:
+        assert write(table, FakeFrame(191), POSITIONS, reader=reader).rows == 190, "Spark counts none"
+        return
+    with pytest.raises(Corrupt, match="191 rows in, 190 rows out"):
+        write(table, FakeFrame(191), POSITIONS, reader=reader)
+    assert (table.deleted, table.staged) == (["out-190"], set())
 
 
 @pytest.mark.parametrize(("removed", "rows"), [(3, (197,)), (200, ())])
@@ -472,9 +482,12 @@ def test_rows_are_counted_with_the_columns_of_deletes_inside_structs(monkeypatch
     frame.agg = lambda *columns: asked.append(len(columns)) or frame  # type: ignore[attr-defined, func-returns-value]
     frame.collect = lambda: [(190,)]  # type: ignore[attr-defined]
     monkeypatch.setattr("actor.formats.iceberg.write.functions", SimpleNamespace(count=str, col=str))
-    assert write(FakeJavaTable(190), frame, replace(VALUES, key_ids=(4,))).rows == 190
+    reader = Reader()
+    reader.reading = Reading.NONE
+    assert write(FakeJavaTable(190), frame, replace(VALUES, key_ids=(4,)), reader=reader).rows == 190
     assert asked == [2]
-    assert write(FakeJavaTable(0), frame, replace(VALUES, key_ids=(3,))).rows == 0, "a top-level column is added"
+    top = write(FakeJavaTable(0), frame, replace(VALUES, key_ids=(3,)), reader=reader)
+    assert top.rows == 0, "a top-level column is added"
 
 
 WAYS = {

@@ -152,8 +152,18 @@ def test_of_rows_that_all_go_the_columns_of_their_time_and_of_deletes_by_value_a
     assert [[column.name for column in one.columns] for one in asked] == [["id", "dt"], ["dt"]]
     assert [one.outputs for one in asked] == [(), ()]
     assert asked[0].inputs[0].deletes[-1] == asked[1].inputs[0].deletes[0] == OVER
-    assert check.check(PLACED, FOOTERS, (), path_taken=PathTaken.ENCODED).reading is Reading.ROWS
-    assert len(asked) == 2
+
+
+def test_a_group_of_which_no_row_is_left_is_read_and_each_row_found_to_be_deleted() -> None:
+    bench = Bench()
+    asked: list[Rewritten] = []
+    ask = SimpleNamespace(check=lambda group, _, **__: asked.append(group) or Proof(Reading.ROWS, 0))
+    check = replace(bench.check, proofreader=ask, columns=TableColumns((*TABLE.columns, Field("more", "string", 3))))
+    for deletes in ((replace(VALUES, key_ids=(1,)),), (POSITIONS,)):
+        inputs = (live("a", *deletes),)
+        assert check.check(replace(PLACED, inputs=inputs), FOOTERS, (), path_taken=PathTaken.ENCODED).rows == 0
+    assert [[column.name for column in one.columns] for one in asked] == [["id"], [TABLE.columns[0].name]]
+    assert [(len(one.inputs[0].deletes), one.outputs) for one in asked] == [(1, ()), (1, ())]
 
 
 def test_footers_that_contradict_are_a_difference_before_any_row_is_read() -> None:
@@ -194,9 +204,3 @@ def test_an_output_of_another_format_has_no_footer_and_is_compared_by_rows_alone
     assert bench(outputs=(replace(OUTPUT, path=name),)).reading is Reading.ROWS
     with pytest.raises(Corrupt, match="no footer"):
         bench(outputs=(replace(OUTPUT, path="out.parquet"),))
-
-
-def test_a_group_that_leaves_no_file_has_nothing_to_compare() -> None:
-    bench = Proofreading()
-    assert bench(outputs=()) == Proof(Reading.ROWS, 0)
-    assert bench.asked == []
