@@ -205,7 +205,7 @@ class Supervisor:
                     self._launch(child)
                     process = child.process
                     continue
-                raise PermanentError(f"{spec.name} ended with code {process.returncode} at its start{_why(spec)}")
+                raise PermanentError(f"{spec.name} ended with code {process.returncode} at its start{_why(child)}")
             for other in started:
                 self._keep(other)
             obstacle = spec.obstacle()
@@ -216,11 +216,11 @@ class Supervisor:
             if waited_s > spec.ready_timeout_s:
                 raise PermanentError(
                     f"{spec.name} was not ready within {spec.ready_timeout_s:g} s, it still lacked "
-                    f"{obstacle}{_why(spec)}"
+                    f"{obstacle}{_why(child)}"
                 )
             if self._clock() >= report_at_s:
                 report_at_s = self._clock() + REPORT_EVERY_S
-                _report_waiting(spec, obstacle, waited_s)
+                _report_waiting(child, obstacle, waited_s)
             time.sleep(POLL_S)
         return False
 
@@ -234,7 +234,7 @@ class Supervisor:
         lived_s = self._clock() - child.started_at_s
         child.quick_ends = 1 if lived_s >= HEALTHY_AFTER_S else child.quick_ends + 1
         if self._restarts.is_exhausted(child.quick_ends):
-            raise PermanentError(f"{child.spec.name} ended {child.quick_ends} times in a row{_why(child.spec)}")
+            raise PermanentError(f"{child.spec.name} ended {child.quick_ends} times in a row{_why(child)}")
         delay_s = self._restarts.pause_s(child.quick_ends)
         child.start_again_at_s = self._clock() + delay_s
         log.warning(
@@ -278,8 +278,8 @@ def _recovers(child: _Child) -> bool:
         return child.spec.recover(opened.read(_START_BYTES).decode(errors="replace"))
 
 
-def _report_waiting(spec: ChildSpec, obstacle: str, waited_s: float) -> None:
-    last_line = _tail(spec.log_file).rpartition("\n")[2]
+def _report_waiting(child: _Child, obstacle: str, waited_s: float) -> None:
+    spec, last_line = child.spec, _tail(child).rpartition("\n")[2]
     log.info(
         "child_not_ready",
         child=spec.name,
@@ -291,14 +291,16 @@ def _report_waiting(spec: ChildSpec, obstacle: str, waited_s: float) -> None:
     )
 
 
-def _why(spec: ChildSpec) -> str:
-    tail = _tail(spec.log_file)
-    advice = spec.explain(tail)
-    quoted = f"The end of {spec.log_file}:\n{tail}" if tail else f"Its log {spec.log_file} is empty: it printed nothing"
+def _why(child: _Child) -> str:
+    tail, file = _tail(child), child.spec.log_file
+    advice = child.spec.explain(tail)
+    quoted = f"The end of {file}:\n{tail}" if tail else f"It printed nothing to {file}"
     return f"{': ' + advice if advice else ''}. {quoted}"
 
 
-def _tail(file: Path) -> str:
+def _tail(child: _Child) -> str:
+    """Return the end of what a child printed since its start: what one before it printed would mislead."""
+    file = child.spec.log_file
     with file.open("rb") as opened:
-        opened.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+        opened.seek(max(child.log_start_bytes, file.stat().st_size - _TAIL_BYTES))
         return opened.read().decode(errors="replace").strip()
