@@ -142,7 +142,9 @@ class ApiClient:
             problem = None
         if not isinstance(problem, dict) or "detail" not in problem:
             return f"{self.url} answered with status {answer.status_code} and is no decider; check the address"
-        advice = f" (allowed: {problem['allowed']})" if problem.get("allowed") else ""
+        # A conflict names what is there instead, in its sentence.
+        has_choice = problem.get("allowed") and answer.status_code != HTTPStatus.CONFLICT
+        advice = f" (allowed: {problem['allowed']})" if has_choice else ""
         if answer.status_code == HTTPStatus.UNAUTHORIZED:
             advice = "; set LAKEWRIGHT_TOKEN"
         if answer.status_code == HTTPStatus.FORBIDDEN:

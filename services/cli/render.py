@@ -93,7 +93,7 @@ def figure(name: str, value: object) -> str:
     """Return a value by its name: bytes with a binary unit, milliseconds as a time span, all others as `shown`."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         words = name.split("_")
-        if "bytes" in words:
+        if "bytes" in words and "groups" not in words:  # groups_proofread_by_bytes counts groups
             return size(value)
         if words[-1] == "ms":
             return duration(value / 1000)

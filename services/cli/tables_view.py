@@ -107,7 +107,8 @@ def show_table(out: Output, answer: Any) -> None:
     if own:
         rows = [(one["property"], _value(one), f"{one['source']}: {one['set_by']}") for one in own]
         out.rows("Policy", ("property", "value", "from"), rows)
-    out.line(f"{len(values) - len(own)} other properties have their defaults: lakewright --json tables show NAME")
+    others = f"{len(values) - len(own)} other" if own else f"All {len(values)}"
+    out.line(f"{others} properties have their defaults: lakewright --json tables show {answer['name']}")
     issues = [(one["property"], one["value"], one["reason"]) for one in answer["policy"]["issues"]]
     if issues:
         out.rows("Invalid properties", ("property", "value", "reason"), issues)
@@ -291,9 +292,10 @@ def _refusal(refusal: dict[str, Any]) -> str:
 
 
 def _layout(out: Output, layout: dict[str, Any]) -> None:
+    files, needed = layout["files"], layout["files_needed"]
     title = (
-        f"Layout: {counted(layout['files'], 'file')}, {size(layout['bytes'])}, {layout['small_files']} small: "
-        f"{compactness(layout['files'], layout['files_needed'])}; "
+        f"Layout: {counted(files, 'file')}, {size(layout['bytes'])}, {layout['small_files']:,} small; "
+        f"{compactness(files, needed) if files == needed else f'{needed:,} would do'}; "
         f"file size entropy (MSE) {layout['rms_shortfall']:.0%} of the target, as a root"
     )
     rows = [

@@ -55,7 +55,7 @@ def _show(out: Output, answer: Any) -> None:
             one["version"],
             at(one["finished_at"]),
             one["optimization_name"],
-            one["partition_label"],
+            "several" if one["partition_label"] is None else one["partition_label"],
             f"{one['input']['num_files']:,} to {one['output']['num_files']:,}",
             f"{size(one['input']['bytes'])} to {size(one['output']['bytes'])}",
             one["output"]["element_count"],

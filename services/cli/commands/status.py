@@ -5,7 +5,7 @@ from typing import Any
 import typer
 
 from services.cli.cli_context import print_answer
-from services.cli.render import Output, at, backlog_of, duration, per_byte, size, used
+from services.cli.render import Output, at, backlog_of, counted, duration, per_byte, size, used
 
 STAGES = {
     "commits": "commits by writers",
@@ -59,11 +59,12 @@ def _registry(saved: dict[str, Any] | None) -> str:
     if saved is None:
         return "none: LAKEWRIGHT_STATE is not set"
     problem = "; ".join([*filter(None, [saved["error"]]), *saved["damaged"]])
-    return problem or f"generation {saved['generation']} with {saved['tables']} tables, {at(saved['saved_at'])} UTC"
+    tables = counted(saved["tables"], "table")
+    return problem or f"generation {saved['generation']} with {tables}, {at(saved['saved_at'])} UTC"
 
 
 def _tables_file(found: dict[str, Any] | None) -> dict[str, str]:
     if found is None:
         return {}
     problem = "; ".join([*filter(None, [found["error"]]), *found["problems"]])
-    return {"tables file": problem or f"{found['path']} with {found['tables']} tables"}
+    return {"tables file": problem or f"{found['path']} with {counted(found['tables'], 'table')}"}

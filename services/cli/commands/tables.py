@@ -262,7 +262,9 @@ def _moment(text: str | None) -> datetime:
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text):
             today = datetime.combine(now.date(), time.fromisoformat(text.zfill(5)), UTC)
-            return today if today <= now + CLOCK_SKEW else today - timedelta(days=1)
+            found = today if today <= now + CLOCK_SKEW else today - timedelta(days=1)
+            # A minute is asked about as a whole: a decision of 14:03:07 is one of 14:03.
+            return found if text.count(":") > 1 else min(found + timedelta(seconds=59.999), max(found, now))
         found = datetime.fromisoformat(text)
     except ValueError as problem:
         raise typer.BadParameter(f"{problem}; expected 14:03 or 2026-01-01T14:03:00Z", param_hint="--at") from problem

@@ -46,6 +46,8 @@ def test_a_call_that_the_api_advises_is_shown_as_the_command_that_makes_it() -> 
 def test_what_is_allowed_is_shown() -> None:
     problem = PROBLEM | {"detail": "unknown state 'ready'", "allowed": "queued, leased"}
     assert failure(httpx.Response(422, json=problem)) == "unknown state 'ready' (allowed: queued, leased)"
+    problem = PROBLEM | {"detail": "the name is 'a.b'; change it", "allowed": "a.b"}
+    assert failure(httpx.Response(409, json=problem)) == "the name is 'a.b'; change it"
 
 
 @pytest.mark.parametrize(("status", "advice"), [(401, "set LAKEWRIGHT_TOKEN"), (403, "LAKEWRIGHT_TOKEN")])

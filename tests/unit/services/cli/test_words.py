@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import httpx
@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
+from services.cli.commands import tables
 from services.cli.render import budget_use, measured_runs, shown
 from tests.unit.services.cli.test_every_call import documented
 
@@ -25,8 +26,8 @@ def ran(answer: dict[str, Any] | httpx.Response, *arguments: str) -> Result:
 
 
 def test_bytes_and_times_in_a_list_of_values_have_units() -> None:
-    values = {"files_removed": 11, "bytes": 12_582_912, "commit_ms": 61_000, "bytes_written": 0}
-    assert shown(values) == "files_removed=11, bytes=12.0 MiB, commit_ms=1 min 1 s, bytes_written=0 B"
+    values = {"files_removed": 11, "bytes": 12_582_912, "commit_ms": 61_000, "groups_proofread_by_bytes": 1}
+    assert shown(values) == "files_removed=11, bytes=12.0 MiB, commit_ms=1 min 1 s, groups_proofread_by_bytes=1"
 
 
 def test_one_run_and_one_file_are_in_the_singular() -> None:
@@ -72,6 +73,23 @@ def test_a_chosen_target_is_shown_with_its_newest_reason() -> None:
     assert "chosen: 256.0 MiB, since 2027-12-31 00:00:00 UTC: more reads" in re.sub(r"[\s│]+", " ", stated)
     answer["target"] = None
     assert "chosen" not in ran(answer, "tables", "show", "sales.orders").stdout
+
+
+def test_a_table_without_own_properties_is_shown_with_the_command_that_lists_all_of_them() -> None:
+    answer = documented("GET /v1/tables/{name}", 200).json() | {"worth": {"text": "pays"}, "name": "sales.orders"}
+    answer["policy"]["values"] = [one | {"source": "default"} for one in answer["policy"]["values"]]
+    answer["layout"] |= {"files": 120, "files_needed": 2}
+    stated = ran(answer, "tables", "show", "sales.orders").stdout
+    assert "All " in stated
+    assert "properties have their defaults: lakewright --json tables show sales.orders" in stated
+    layout = next(line for line in stated.splitlines() if line.startswith("Layout: 120 files, "))
+    assert "; 2 would do; " in layout
+
+
+def test_a_commit_of_several_partitions_is_no_blank() -> None:
+    answer = documented("GET /v1/tables/{name}/optimizations", 200).json()
+    answer["optimizations"] = [one | {"partition_label": None} for one in answer["optimizations"]]
+    assert "  several  " in ran(answer, "optimizations", "sales.orders").stdout
 
 
 def test_the_queue_is_shown_by_the_names_of_tables() -> None:
@@ -158,6 +176,17 @@ def test_an_outcome_never_reads_as_done(outcome: str) -> None:
     stated = ran(answer, "optimize", "sales.orders").stdout
     assert "merged" not in stated
     assert {"queued": "queued", "merged": "joined the waiting job", "rerun": "runs again after"}[outcome] in stated
+
+
+def test_a_minute_is_asked_about_as_a_whole_and_not_beyond_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Noon(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Noon":
+            return cls(2027, 1, 1, 12, 0, 30, tzinfo=tz)
+
+    monkeypatch.setattr(tables, "datetime", Noon)
+    stated = [f"{tables._moment(text):%d %H:%M:%S}" for text in ("11:59", "12:00", "11:59:07", "12:31")]
+    assert stated == ["01 11:59:59", "01 12:00:30", "01 11:59:07", "31 12:31:59"]
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=2), timedelta(days=400)])
