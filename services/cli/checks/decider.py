@@ -18,6 +18,8 @@ BAD_CONDITIONS = {
 }
 """Conditions of tables that a person has to end, with the name of their check."""
 
+START_ACTOR = "start one (`lakewright actor`), or wait: an actor takes jobs about a minute after its start"
+
 SILENT_SHARE = 1 / 3
 """Share of the time in which an actor expires, without a heartbeat: two of six beats are missing."""
 
@@ -45,14 +47,20 @@ def check_service(url: str, token: str | None) -> list[Finding]:
         return [decider, Finding("actors", FindingLevel.WARN, f"not known: {problem}", url, action)]
 
 
+def may_be_starting(findings: Sequence[Finding]) -> bool:
+    """Return True where the decider, or every actor, may only need more time."""
+    return any(
+        one.action == START_ACTOR or (one.check == "decider" and one.status is FindingLevel.FAIL) for one in findings
+    )
+
+
 def check_actors(answer: Mapping[str, Any], where: str) -> Finding:
     """An actor takes jobs, all of them send heartbeats, and none died; `answer` is the API's list of actors."""
     working = [one for one in answer["actors"] if one["state"] in ("working", "idle")]
     others = [f"{one['id']} {one['state']}" + (f": {one['error']}" if one["error"] else "") for one in answer["actors"]]
     if not working:
         what = "none takes jobs" + (f" ({'; '.join(others)})" if others else "")
-        action = "start one (`lakewright actor`), or wait: an actor takes jobs about a minute after its start"
-        return Finding("actors", FindingLevel.WARN, what, where, action)
+        return Finding("actors", FindingLevel.WARN, what, where, START_ACTOR)
     found = f"{counted(len(working), 'actor')} with {counted(sum(one['slots'] for one in working), 'slot')}"
     found += f": {', '.join(one['id'] for one in working)}"
     silent = [

@@ -7,15 +7,17 @@ shim of the bundled Java, which searching for a Java writes.
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from actor.jvm.java import JavaSearch
-from services.cli.checks.decider import check_service
+from services.cli.checks.decider import check_service, may_be_starting
 from services.cli.checks.finding import Finding, FindingLevel, failed
 from services.cli.checks.machine import check_disk, check_jars, check_java, check_python
 from services.cli.checks.redis_server import check_redis
@@ -26,6 +28,12 @@ from services.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+WAIT_S = 300.0
+"""Longest wait for the decider and an actor: Spark's start takes half a minute, longer where others compute."""
+
+ASK_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +60,33 @@ def doctor_settings(environ: Mapping[str, str]) -> DoctorSettings:
     )
 
 
-def doctor(context: typer.Context) -> None:
+def doctor(
+    context: typer.Context,
+    *,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait up to five minutes for a decider and an actor that start.")
+    ] = False,
+) -> None:
     """Check this machine and the services. Exit code 1: a check failed."""
-    environment = {**os.environ, URL: setting_of(context).url}
-    findings = run_checks(doctor_settings(environment))
+    settings = doctor_settings({**os.environ, URL: setting_of(context).url})
+    if wait:
+        says = "waiting for the decider and an actor"
+        with nullcontext() if setting_of(context).as_json else setting_of(context).output().console.status(says):
+            wait_for_service(settings)
+    findings = run_checks(settings)
     if setting_of(context).as_json:
         typer.echo(to_json(findings))
     else:
         show(findings, setting_of(context).output().console)
     if failed(findings):
         raise typer.Exit(1)
+
+
+def wait_for_service(settings: DoctorSettings) -> None:
+    """Return when the decider is ready and an actor takes jobs, or after the longest wait."""
+    until_s = time.monotonic() + WAIT_S
+    while may_be_starting(check_service(settings.decider_url, settings.token)) and time.monotonic() < until_s:
+        time.sleep(ASK_EVERY_S)
 
 
 def run_checks(settings: DoctorSettings) -> list[Finding]:

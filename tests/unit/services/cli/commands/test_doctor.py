@@ -137,6 +137,27 @@ def test_without_an_actor_that_takes_jobs_the_doctor_warns() -> None:
     assert "lakewright actor" in finding.action
 
 
+def test_a_wait_ends_when_an_actor_takes_jobs_or_when_it_was_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = Finding("decider", FindingLevel.OK, "ready", "here")
+    answers = [
+        [decider.check_decider("http://127.0.0.1:1")],
+        [ready, decider.check_actors(actors(), "here")],
+        [ready, decider.check_actors(actors("idle"), "here")],
+    ]
+    settings = DoctorSettings(JavaSearch(work_dir=tmp_path), tmp_path, tmp_path, "redis://nowhere", "http://nowhere")
+    monkeypatch.setattr(doctor, "ASK_EVERY_S", 0.0)
+    waiting = list(answers)
+    monkeypatch.setattr(doctor, "check_service", lambda *_: waiting.pop(0))
+    doctor.wait_for_service(settings)
+    assert not waiting
+
+    monkeypatch.setattr(doctor, "WAIT_S", 0.05)
+    monkeypatch.setattr(doctor, "check_service", lambda *_: answers[1])
+    doctor.wait_for_service(settings)
+
+
 def test_actors_that_take_jobs_are_counted_with_their_slots() -> None:
     finding = decider.check_actors(actors("idle", "working", "drained"), "here")
     assert (finding.status, finding.what) == (FindingLevel.OK, "2 actors with 4 slots: actor-idle, actor-working")
