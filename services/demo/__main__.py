@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from shutil import which
 from threading import Event
 from typing import Any
 
@@ -60,7 +61,12 @@ def report(console: Console, result: Mapping[str, Any], options: argparse.Namesp
     if not options.stay:
         console.print("To look at the page at the end: make demo ARGS=--stay")
     console.print("Next, a plan for a table of your own, which changes nothing:")
-    console.print("  lakewright optimize LOCATION --dry-run")
+    console.print(f"  {_lakewright()} optimize LOCATION --dry-run", soft_wrap=True, highlight=False)
+
+
+def _lakewright() -> str:
+    """Return the command as this shell finds it: the environment that `make` uses need not be active."""
+    return "lakewright" if which("lakewright") else str(Path(sys.executable).with_name("lakewright"))
 
 
 if __name__ == "__main__":

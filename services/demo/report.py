@@ -43,9 +43,10 @@ def read_snapshot(client: httpx.Client, table: str) -> DemoSnapshot:
 
 def line(history: CommitLogSums) -> str:
     """Return the state of the table in one line of a terminal."""
+    plural = "" if history.rewrites == 1 else "s"
     return (
         f"{history.commits} commits, {len(history.live)} files instead of {history.files_added}, "
-        f"{history.rewrites} rewrites, {history.write_amplification:.2f} bytes rewritten per byte"
+        f"{history.rewrites} rewriting commit{plural}, {history.write_amplification:.2f} bytes rewritten per byte"
     )
 
 
@@ -59,7 +60,7 @@ FUNNEL = {
     "asked": ("enqueued", "… eligible for a rewrite"),
     "jobs_run": ("jobs_run", "jobs run (other requests joined a waiting job)"),
     "plans_empty": ("plans_empty", "… that found nothing to do"),
-    "rewrites": ("rewrites", "rewrites committed"),
+    "rewrites": ("rewrites", "rewrites committed (one commit can hold several)"),
     "files_replaced": ("files_replaced", "files replaced"),
 }
 """Figures of the funnel: the name in the result, which stays, to the stage that is counted and its meaning."""

@@ -12,7 +12,7 @@ import pytest
 from services.demo import __main__ as demo
 from services.demo.commit_log import CommitLogSums
 from services.demo.demo_run import DemoRun, end_process
-from services.demo.report import DemoSnapshot, figures
+from services.demo.report import DemoSnapshot, figures, line
 from services.demo.row_checksum import Fingerprint
 from shared.policy.policy import Policy
 from tests.support.time_limits import scaled
@@ -31,6 +31,22 @@ def test_it_says_that_its_folder_is_deleted_and_how_to_keep_it(
     printed = capsys.readouterr().out
     assert ("--keep DIR" in printed) is not is_kept
     assert "lakewright optimize LOCATION --dry-run" in printed
+
+
+def test_what_comes_next_runs_in_a_shell_without_the_environment_of_make(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(DemoRun, "run", lambda _self: nullcontext(RESULT))
+    monkeypatch.setattr(sys, "argv", ["demo"])
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert demo.main() == 0
+    printed = next(one for one in capsys.readouterr().out.splitlines() if one.endswith(" optimize LOCATION --dry-run"))
+    assert Path(printed.split()[0]).is_file()
+
+
+def test_the_state_in_one_line_counts_the_commits_of_rewrites() -> None:
+    assert ", 1 rewriting commit, " in line(CommitLogSums(rewrites=1))
+    assert ", 2 rewriting commits, " in line(CommitLogSums(rewrites=2))
 
 
 def test_the_page_stays_until_it_is_ended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
