@@ -96,6 +96,7 @@ def try_s3(
     }  # fmt: skip
     out = setting_of(context).output()
     out.line(f"S3 is at {endpoint}, with the bucket {bucket}, in memory: what is in it ends with this command.")
+    out.line("Set these, then start `lakewright standalone` there; writers need the same endpoint and keys:")
     out.line(f"export LAKEWRIGHT_STORE_OPTIONS='{json.dumps(options)}'")
     out.line(f"export LAKEWRIGHT_ALLOW_S3=true LAKEWRIGHT_ROOTS=s3://{bucket}")
     with setting_of(context).api() as api:
