@@ -220,12 +220,7 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
         f"{prices['tail_hours']:g} h after the last commit. "
         "These prices are assumptions: --write-s-per-gib, --queries-per-hour, --open-s, --tail-hours."
     )
-    held = "; ".join(
-        f"{time_span(one['retention_s']) if one['retention_s'] else 'none'}: {size(one['mean_bytes'])} "
-        f"(at the end {size(one['end_bytes'])})"
-        for one in answer["storage"]
-    )
-    out.line(f"Mean bytes in the store by retention of removed files, if a vacuum runs when it may: {held}.")
+    _show_storage(out, answer["storage"])
     for one in answer["sort_keys"]:
         out.line("")
         out.console.print(_sort_key(one))
@@ -242,6 +237,15 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
     if advice["properties"]:
         pairs = ", ".join(f"'{name}' = '{value}'" for name, value in advice["properties"].items())
         out.console.print(Text(f"  ALTER TABLE ... SET TBLPROPERTIES ({pairs});", style="cyan"))
+
+
+def _show_storage(out: Output, storage: list[dict[str, Any]]) -> None:
+    held = [f"{size(one['mean_bytes'])} (at the end {size(one['end_bytes'])})" for one in storage]
+    if len(set(held)) == 1:
+        return out.line(f"Mean bytes in the store under every retention of removed files: {held[0]}.")
+    spans = [time_span(one["retention_s"]) if one["retention_s"] else "none" for one in storage]
+    by_span = "; ".join(f"{span}: {bytes_}" for span, bytes_ in zip(spans, held, strict=True))
+    return out.line(f"Mean bytes in the store by retention of removed files, if a vacuum runs when it may: {by_span}.")
 
 
 def _yours(yours: dict[str, Any], current_s: float) -> str:

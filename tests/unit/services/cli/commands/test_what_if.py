@@ -36,6 +36,7 @@ def test_any_table_is_compared_without_a_service(table: Path) -> None:
     assert "Delta OPTIMIZE, each commit" in result.stdout
     assert "Lakewright by target size" in result.stdout
     assert "These prices are assumptions" in result.stdout
+    assert "under every retention of removed files: " in result.stdout  # Nothing was removed.
     assert "Recommendation" in result.stdout
 
 
