@@ -23,7 +23,7 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_S, REWRITES, SAMPLES, START_S = 900, 8, 4, 600.0
-TABS = ("layout", "partitions", "decisions", "rewrites", "policy", "what-if")
+TABS = ("layout", "history", "partitions", "decisions", "rewrites", "policy", "what-if")
 ADDRESS = re.compile(r"(http://[\d.:]+)/#/tables/(\S+)")
 
 

@@ -100,6 +100,7 @@ function Actor({ actor, reload }: { actor: ActorView; reload: () => void }) {
         <Meter value={actor.slots === 0 ? 0 : actor.jobs.length / actor.slots} tone="busy" />
         <span class="note">
           {plural(actor.jobs.length, 'job')} running on {plural(actor.slots, 'slot')}
+          {actor.jobs.length > actor.slots && '; jobs of a table share one'}
         </span>
       </div>
       {actor.error !== '' && <ErrorText text={actor.error} />}

@@ -4,6 +4,7 @@ import { groupOfAddress, useGroups } from '../../api/groups';
 import type { GroupView, JobStage, QueueView as Queue } from '../../api/schema';
 import { mayOperate } from '../../api/session';
 import { always, anyJob, useResource } from '../../api/use-resource';
+import { plural } from '../../format/numbers';
 import { duration } from '../../format/times';
 import { Action } from '../../parts/action';
 import { Badge } from '../../parts/badge';
@@ -84,13 +85,14 @@ function GroupQueue({ group, groups }: { group: string; groups: readonly GroupVi
 
 function Depth({ queue }: { queue: Queue }) {
   const queued = queue.depth['queued'] ?? 0;
+  const running = queue.depth['leased'] ?? 0;
   return (
     <Figures>
       <Figure label="Queued" note={queued === 0 ? 'none waits' : `oldest for ${duration(queue.oldest_wait_s)}`}>
         <Count value={queued} />
       </Figure>
-      <Figure label="Running" note={`${queue.slots} slots`}>
-        <Count value={queue.depth['leased'] ?? 0} />
+      <Figure label="Running" note={`${running > queue.slots ? 'share ' : ''}${plural(queue.slots, 'slot')}`}>
+        <Count value={running} />
       </Figure>
       <Figure label="Delayed" note="for a retry or other jobs">
         <Count value={queue.depth['delayed'] ?? 0} />

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { api, read } from '../../api/client';
 import type { RewriteView, TableStatus } from '../../api/schema';
 import { never, thisTable, useResource } from '../../api/use-resource';
+import { plural } from '../../format/numbers';
 import { duration } from '../../format/times';
 import { Card, Empty, Loaded } from '../../parts/frame';
 import { Histogram, levelLabel } from '../../parts/histogram';
@@ -31,7 +32,10 @@ export function RewritesTab({ table }: { table: TableStatus }) {
           <Empty>No rewrite is recorded in the part of the log that is kept. Optimize… shows what one would do.</Empty>
         ) : (
           <>
-            <Card title="Files read and written by size" note={`the latest ${optimizations.length} rewrites`}>
+            <Card
+              title="Files read and written by size"
+              note={`the latest ${plural(optimizations.length, 'commit')} of rewrites`}
+            >
               <Histogram bars={levelBars(table, optimizations)} now="read" after="written" />
             </Card>
             <Card title="Rewrites">
