@@ -54,7 +54,7 @@ def _buckets(group: Rewritten) -> set[str]:
     locations: Iterable[str] = (
         group.table,
         *(file.path for file in files),
-        *(deletes.path for file in files for deletes in file.deletes),
+        *{deletes.path for file in files for deletes in file.deletes},  # One may apply to each of thousands of files.
     )
     places = (place_of(location) for location in locations if location and not is_local(location))
     return {place.split("/")[2] for place in places if place.startswith("s3://")}

@@ -45,7 +45,8 @@ class Manifests:
     def inputs(self) -> dict[str, "LiveInput"]:
         """Return all data files, each with the deletes that apply to it."""
         from actor.formats.iceberg.copy_choice import ManifestEntry
-        from actor.formats.iceberg.inputs import LiveInput, delete_digest
+        from actor.formats.iceberg.inputs import LiveInput
+        from shared.formats.iceberg.deletes import deletes_id
         from shared.table import DataFile
 
         found = {}
@@ -54,11 +55,12 @@ class Manifests:
             file, snapshot = entry.data_file, self._added_by(entry)
             deletes = tuple(self._applied(entry, task.delete_files))
             named = [one for one in deletes if one.may_name_rows]
+            places = [one.path for one in named if one.is_positional]
             known = DataFile(
                 file.file_path,
                 file.file_size_in_bytes,
                 self._partition(file),
-                dv_id=delete_digest(named),
+                dv_id=deletes_id(places, has_values=any(not one.is_positional for one in named)),
                 rows=file.record_count,
                 deleted_rows=min(file.record_count, sum(one.rows for one in named if one.is_of_one_file)),
                 modified_ms=snapshot.timestamp_ms if snapshot else 0,

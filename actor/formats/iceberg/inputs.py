@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from actor.formats.iceberg.copy_choice import PLAIN_ENTRY, ManifestEntry
-from shared.formats.iceberg.deletes import deletes_id, has_same_places
+from shared.formats.iceberg.deletes import has_same_places
 from shared.formats.iceberg.metadata import TableHead
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, DeleteKind, PartitionKey
@@ -114,12 +114,6 @@ class InputGroup:
     def delete_files(self) -> tuple[str, ...]:
         """Paths of the delete files that apply to its inputs."""
         return tuple(sorted({delete.file_path for one in self.inputs for delete in one.deletes}))
-
-
-def delete_digest(deletes: Sequence[AppliedDelete]) -> str | None:
-    """Return what identifies the deletes of a file, None where there are none."""
-    places = [one.path for one in deletes if one.is_positional]
-    return deletes_id(places, has_values=len(places) < len(deletes))
 
 
 def exact_deleted_rows(deletes: Iterable[AppliedDelete]) -> int:

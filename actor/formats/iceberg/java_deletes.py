@@ -9,7 +9,7 @@ from typing import Any
 from actor.formats.iceberg.delete_groups import LiveDeletes
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
-from actor.formats.iceberg.java_table import JavaTable, new_deletes
+from actor.formats.iceberg.java_table import MOST_TEXT, JavaTable, new_deletes
 from actor.formats.iceberg.scanned_files import ScannedFiles
 from actor.formats.iceberg.staged import NewDeletes
 from actor.formats.iceberg.value_groups import LiveValues
@@ -19,9 +19,6 @@ from shared.formats.iceberg.metadata import TableHead
 
 MOST_PAIRS = 4_000_000
 """Pairs of a data file and a delete file by position that applies to it: 2,000 of each, and 100 bytes for a pair."""
-
-MOST_TEXT = 64 << 20
-"""Characters of keys of text that are held at once, of one or two bytes each in the heap of the JVM."""
 
 MOST_OLDER = 200_000
 """Data files that deletes by value apply to, and pairs of these and deletes by position: some KiB for each file."""

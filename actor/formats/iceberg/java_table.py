@@ -36,6 +36,9 @@ from shared.table import PartitionKey
 
 _log = structlog.get_logger(__name__)
 
+MOST_TEXT = 64 << 20
+"""Characters of keys of text that are held at once, of one or two bytes each in the heap of the JVM."""
+
 _ICEBERG = "org.apache.iceberg"
 
 
@@ -331,6 +334,13 @@ class JavaTable:
         """Return the positions in a data file that delete files name, ascending; None if they are too many to hold."""
         found = self._rows.named(path, self._scala.java_list(one.raw for one in deletes))
         return None if found is None else orjson.loads(found)
+
+    def hidden(self, inputs: Sequence[LiveInput]) -> Any:
+        """Return Java's object of the rows of these files that delete files hide (`HiddenRows.java`).
+
+        None where that is not found exactly, or they are too many to hold.
+        """
+        return self._rows.hidden(self.tasks(inputs), MOST_TEXT)
 
     def hide(self, output: Any, places: Sequence[int]) -> NewDeletes:
         """Write what hides the rows at these places of an output, which is Iceberg's object."""

@@ -64,16 +64,27 @@ class ListedDeletes:
 
         sequence: the number of the snapshot that added it, None if that is not known; is_ours: a rewrite of ours did.
         """
-        return tuple(self._applied(number, path, sequence, is_ours=is_ours) for number in self._found["applied"][place])
+        found: list[AppliedDelete] = []
+        for first, count in self._found["applied"][place]:
+            after = first + count
+            if self._alone[first].is_positional:
+                found += (self._applied(number, path, sequence, is_ours=is_ours) for number in range(first, after))
+            else:  # By value, they are the same for each data file.
+                found += self._alone[first:after]
+        return tuple(found)
+
+    @cached_property
+    def _alone(self) -> Sequence[AppliedDelete]:
+        """Each delete file without a data file, by its number."""
+        return [self._applied(number, "", None, is_ours=False) for number in range(len(self._found["files"]))]
 
     def unapplied(self) -> tuple[AppliedDelete, ...]:
         """Return those that are live and apply to no data file."""
-        return tuple(self._applied(number, "", None, is_ours=False) for number in self._found["unapplied"])
+        return tuple(self._alone[number] for number in self._found["unapplied"])
 
     def by_value(self) -> tuple[AppliedDelete, ...]:
         """Return those that are by value."""
-        files = enumerate(self._found["files"])
-        return tuple(self._applied(number, "", None, is_ours=False) for number, (*_, ids, _, _) in files if ids)
+        return tuple(one for one in self._alone if not one.is_positional)
 
     def all(self) -> Iterator[LiveDelete]:
         """Yield what is known of each delete file without its data files."""

@@ -60,9 +60,13 @@ class IcebergTasks:
         """Copy the row groups of the inputs into a file below `end_bytes` (0: of any size) and return what it is."""
         return _decoded(self._group(inputs).copied(jvm_context(self.session), end_bytes))
 
-    def merge(self, inputs: Sequence[LiveInput], codec: str, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        """Merge the inputs column by column and return what the file is, or its `obstacle`."""
-        made = self._group(inputs).merged(*self._context, json.dumps(dict(settings)), codec.upper())
+    def merge(self, inputs: Sequence[LiveInput], how: MergeSettings, hidden: Any = None) -> Mapping[str, Any]:
+        """Merge the inputs column by column and return what the file is, or its `obstacle`.
+
+        hidden: the rows to leave out, as `JavaTable.hidden` returns them.
+        """
+        codec, settings = how
+        made = self._group(inputs).merged(*self._context, json.dumps(dict(settings)), codec.upper(), hidden)
         return _decoded(made)
 
     def sample(self, inputs: Sequence[LiveInput], keys: RowKeys, every: int) -> Mapping[str, Any]:

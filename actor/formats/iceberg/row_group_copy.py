@@ -1,7 +1,7 @@
 """The copier of an Iceberg table's groups, and what it learns of their files before they are written in any way.
 
-It divides groups, too, by their clustering columns. Rows that are deleted by position are left out; deletes by value,
-and what else no task writes exactly, are left to Spark.
+It divides groups, too, by their clustering columns. Rows that are deleted are left out of merges, and those that are
+deleted by position out of divisions; what no task writes exactly is left to Spark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from actor.cells.outputs import cuts_of
 from actor.formats.iceberg.cell_keys import RowKeys, find_keys
 from actor.formats.iceberg.column_merge import MergeSettings, merge_settings
 from actor.formats.iceberg.copy_choice import PARQUET, IcebergCandidate
+from actor.formats.iceberg.delete_keys import are_keys_clear
 from actor.formats.iceberg.encode_limits import can_be_described
 from actor.formats.iceberg.group_footers import GroupFooters, read_group
 from actor.formats.iceberg.inputs import InputGroup
@@ -29,9 +30,13 @@ from shared.layout.cells.routes import Route
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """An output of one of our tasks, as Iceberg's object; its rows are its footer's."""
+    """An output of one of our tasks, as Iceberg's object, whose rows are its footer's; None where no row is left.
+
+    hidden_rows: how many rows of the inputs it leaves out, because they are deleted.
+    """
 
     raw: Any
+    hidden_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +124,34 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
         return self._tasks.copy(live.live.inputs, end_bytes)
 
     def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
-        """Merge the group, not copied for the reason found, column by column; None if Spark has to encode it."""
+        """Merge the group, not copied for the reason found, column by column; None if Spark has to encode it.
+
+        Rows that are deleted are left out.
+        """
+        if found.reason is EncodeReason.DELETE_FILES:
+            return self._merge_visible(live)
         how = self._settings(found)
-        if how is None:
+        return None if how is None else self._merged(live, how)
+
+    def _merge_visible(self, live: ReadGroup) -> CopiedFile | None:
+        inputs = live.live.inputs
+        how = self._settings(self._choose(live, [False] * len(inputs)))
+        if how is None or not are_keys_clear(live.footers, inputs):
             return None
-        result = self._classes.run(lambda: self._tasks.merge(live.live.inputs, *how))
-        return None if result is None or "obstacle" in result else self.output(live, found.files, result)
+        hidden = self._table.hidden(inputs)
+        if hidden is None:
+            return None
+        count = int(hidden.count())
+        if count == sum(one.rows for one in inputs):
+            return CopiedFile(None, count)
+        merged = self._merged(live, how, hidden)
+        return None if merged is None else replace(merged, hidden_rows=count)
+
+    def _merged(self, live: ReadGroup, how: MergeSettings, hidden: Any = None) -> CopiedFile | None:
+        result = self._classes.run(lambda: self._tasks.merge(live.live.inputs, how, hidden))
+        if result is None or "obstacle" in result:
+            return None
+        return self._described(live, result, is_whole=hidden is None)
 
     def sample(self, live: ReadGroup, columns: Sequence[CellColumn], every: int) -> list[Point] | None:
         """Return about each so many-th row as a point; None if Spark has to read them."""
@@ -174,8 +201,14 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
 
     def output(self, live: ReadGroup, _: Sequence[FooterSummary], result: Mapping[str, Any]) -> CopiedFile:
         """Return the file as Iceberg describes it."""
+        return self._described(live, result, is_whole=True)
+
+    def _described(self, live: ReadGroup, result: Mapping[str, Any], *, is_whole: bool) -> CopiedFile:
+        inputs, made = live.live.inputs, (result["place"], result["size"])
         try:
-            return CopiedFile(self._tasks.describe(live.live.inputs, result["place"], result["size"]))
+            return CopiedFile(
+                self._tasks.describe(inputs, *made) if is_whole else self._tasks.describe_part(inputs, *made, ())
+            )
         except BaseException:
             self._table.delete([result["place"]])
             raise

@@ -16,10 +16,10 @@ from actor.formats.iceberg.inputs import (
     AppliedDelete,
     Listed,
     LiveInput,
-    delete_digest,
     deleted_rows_to_plan_with,
 )
 from actor.formats.iceberg.listed_deletes import ListedDeletes, PartitionKeys
+from shared.formats.iceberg.deletes import deletes_id
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import TAGS_KEY
 from shared.formats.iceberg.tags import decode_tags, file_tags
@@ -77,13 +77,14 @@ class ScannedFiles:
             is_ours = self._tags.is_of_ours(found.sequence)
             deletes = self.deletes.of(found.number, found.path, found.sequence, is_ours=is_ours)
         of_file, added_ms = self._tags.of(found.sequence, found.path)
+        places = [one for one in deletes if one.is_positional]
         # What cannot name a row of this file takes part in its rewrite, and is no reason for one.
-        named = [one for one in deletes if one.may_name_rows]
+        named = [one for one in places if one.may_name_rows]
         file = DataFile(
             found.path,
             found.size,
             found.key,
-            dv_id=delete_digest(named),
+            dv_id=deletes_id([one.path for one in named], has_values=len(places) < len(deletes)),
             rows=found.rows,
             deleted_rows=deleted_rows_to_plan_with(named, found.rows),
             modified_ms=added_ms,

@@ -89,7 +89,7 @@ class BytesCopier(Protocol):
         """Copy the group into one file, or return why it has to be encoded."""
 
     def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
-        """Merge the group column by column into one file; None if that is not exact."""
+        """Merge the group column by column into one file, without deleted rows; None if that is not exact."""
 
     def sample(self, live: ReadGroup, columns: Sequence[CellColumn], every: int) -> list[Point] | None:
         """Return about each so many-th row as a point; None if Spark has to read them."""
@@ -213,9 +213,9 @@ class StagedWriter:
             raise
 
     def _joined(self, read: ReadGroup, made: CopiedFile, reason: EncodeReason | None = None) -> StagedGroup:
-        """Return an output that one of our tasks made of inputs without deletes; `reason`: why it was not copied."""
-        expected = sum(one.rows for one in read.live.inputs)
-        outputs = (_output(made.raw, read.live),)
+        """Return what one of our tasks made of inputs; `reason`: why it was not copied."""
+        expected = sum(one.rows for one in read.live.inputs) - made.hidden_rows
+        outputs = () if made.raw is None else (_output(made.raw, read.live),)
         is_merged = reason is not None
         staged = StagedGroup(read.live, outputs, expected, reason, by_column=is_merged, in_order=True)
         return self._checked(staged, read.footers, PathTaken.BY_COLUMN if is_merged else PathTaken.COPIED)

@@ -73,7 +73,8 @@ public final class DeltaGroup {
     HadoopStore store = new HadoopStore(configuration, folder);
     ColumnMerge task =
         new ColumnMerge(
-            store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), part(prefix), suffix, codec);
+            store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), part(prefix), suffix, codec,
+            null);
     return Json.text(ParquetTask.run(context, task));
   }
 

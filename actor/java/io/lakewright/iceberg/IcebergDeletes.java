@@ -14,6 +14,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataOperations;
@@ -287,8 +288,9 @@ public final class IcebergDeletes {
   /**
    * Returns, as JSON, of all `files` the name, size in bytes, rows, spec, the values of the partition if they have a form in
    * JSON, the one data file that a delete by position is of, the sequence number, the ids of columns of a delete by value,
-   * the format, and the place in its file of a vector; the numbers of those `applied` to each data file, and of those that
-   * are live and `unapplied`; what was `removed`; and what is live `twice`.
+   * the format, and the place in its file of a vector; the numbers of those `applied` to each data file, as pairs of the
+   * first and the number of successive ones that are by value, or not; of those that are live and `unapplied`; what was
+   * `removed`; and what is live `twice`.
    */
   public String text() throws IOException {
     List<Object> rows = new ArrayList<>();
@@ -301,11 +303,30 @@ public final class IcebergDeletes {
     }
     Map<String, Object> found = new LinkedHashMap<>();
     found.put("files", rows);
-    found.put("applied", applied);
+    found.put("applied", applied.stream().map(this::runs).collect(Collectors.toList()));
     found.put("unapplied", unapplied);
     found.put("removed", removed);
     found.put("twice", twice);
     return Json.text(found);
+  }
+
+  /** Thousands may apply to each of thousands of data files, in the order of their numbers. */
+  private List<int[]> runs(List<Integer> ofFile) {
+    List<int[]> runs = new ArrayList<>();
+    int[] run = null;
+    for (int number : ofFile) {
+      if (run != null && run[0] + run[1] == number && isByValue(run[0]) == isByValue(number)) {
+        run[1]++;
+      } else {
+        run = new int[] {number, 1};
+        runs.add(run);
+      }
+    }
+    return runs;
+  }
+
+  private boolean isByValue(int number) {
+    return files.get(number).content() == FileContent.EQUALITY_DELETES;
   }
 
   /** Returns the values of a file's partition, null if one of them has no form in JSON. */

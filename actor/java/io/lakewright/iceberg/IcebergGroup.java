@@ -1,6 +1,7 @@
 package io.lakewright.iceberg;
 
 import io.lakewright.parquet.ColumnMerge;
+import io.lakewright.parquet.HiddenRows;
 import io.lakewright.parquet.KeyFold;
 import io.lakewright.parquet.KeyRead;
 import io.lakewright.parquet.KeyRoute;
@@ -60,10 +61,14 @@ public final class IcebergGroup {
     return Json.text(ParquetTask.run(context, new RowGroupCopy(store, paths, sizes, NAME, SUFFIX, endBytes)));
   }
 
-  /** Merges the inputs column by column, by these settings beside Hadoop's, a JSON object; returns the same. */
-  public String merged(SparkContext context, Configuration hadoop, String settings, String codec) throws Exception {
+  /**
+   * Merges the inputs column by column, without hidden rows (null: there are none), by these settings beside Hadoop's, a JSON
+   * object; returns the same.
+   */
+  public String merged(SparkContext context, Configuration hadoop, String settings, String codec, HiddenRows hidden)
+      throws Exception {
     SerializableConfiguration sent = sent(hadoop, settings);
-    return Json.text(ParquetTask.run(context, new ColumnMerge(store, sent, paths, sizes, NAME, SUFFIX, codec)));
+    return Json.text(ParquetTask.run(context, new ColumnMerge(store, sent, paths, sizes, NAME, SUFFIX, codec, hidden)));
   }
 
   /**

@@ -1,10 +1,12 @@
 package io.lakewright.iceberg;
 
+import io.lakewright.parquet.HiddenRows;
 import io.lakewright.spark.Json;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -129,6 +131,57 @@ public final class IcebergRows {
       }
       return hide(task.file(), rows, vectors);
     });
+  }
+
+  /**
+   * Returns the rows of the data files of these tasks, of one partition, that any delete file hides; null where that is not
+   * found exactly, they are more than may be kept, or files by value have more keys than that or characters of text.
+   */
+  public HiddenRows hidden(List<FileScanTask> tasks, long mostText) throws IOException {
+    Map<String, DeleteFile> values = new LinkedHashMap<>();
+    for (FileScanTask task : tasks) {
+      for (DeleteFile delete : task.deletes()) {
+        if (delete.content() == FileContent.EQUALITY_DELETES) {
+          values.put(delete.location(), delete);
+        }
+      }
+    }
+    if (values.values().stream().mapToLong(DeleteFile::recordCount).sum() > atMost) {
+      return null;
+    }
+    try {
+      DeletedKeys keys = new DeletedKeys(table, new ArrayList<>(values.values()), mostText);
+      long[][] positions = new long[tasks.size()][];
+      long count = 0;
+      for (int i = 0; i < positions.length; i++) {
+        positions[i] = hidden(tasks.get(i), keys);
+        count += positions[i].length;
+        if (count > atMost) {
+          return null;
+        }
+      }
+      return new HiddenRows(positions);
+    } catch (UnsupportedOperationException unclear) {
+      return null;
+    }
+  }
+
+  private long[] hidden(FileScanTask task, DeletedKeys keys) throws IOException {
+    String path = task.file().location();
+    List<DeleteFile> named = new ArrayList<>();
+    for (DeleteFile delete : task.deletes()) {
+      if (delete.content() == FileContent.POSITION_DELETES && mayName(delete, path)) {
+        named.add(delete);
+      }
+    }
+    PositionDeleteIndex rows = keys.rowsOf(task);
+    if (!named.isEmpty()) {
+      rows.merge(loaded(named, path));
+    }
+    long[] positions = new long[(int) rows.cardinality()];
+    int[] next = {0};
+    rows.forEach(position -> positions[next[0]++] = position);
+    return positions;
   }
 
   private PositionDeleteIndex loaded(List<DeleteFile> deletes, String path) throws IOException {

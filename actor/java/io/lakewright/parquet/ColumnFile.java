@@ -4,6 +4,7 @@ import java.io.BufferedOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -85,13 +86,18 @@ final class ColumnFile {
     return bytesInRowGroup;
   }
 
-  /** Appends all rows of a row group, a new one where it would become too large. */
-  void append(PageReadStore pages, BlockMetaData block, String createdBy) throws IOException {
-    if (bytesInRowGroup + block.getTotalByteSize() > settings.rowGroupBytes) {
+  /** Appends the rows of a row group whose number is not negative (null: all); a new one begins where it would be too large. */
+  void append(PageReadStore pages, BlockMetaData block, int[] numbers, String createdBy) throws IOException {
+    long kept = numbers == null ? block.getRowCount() : Arrays.stream(numbers).filter(number -> number >= 0).count();
+    if (kept == 0) {
+      return;
+    }
+    long bytes = block.getTotalByteSize() * kept / block.getRowCount();
+    if (bytesInRowGroup + bytes > settings.rowGroupBytes) {
       endRowGroup();
     }
-    append(new ColumnFile[] {this}, null, pages, createdBy);
-    added(pages.getRowCount(), block.getTotalByteSize());
+    append(new ColumnFile[] {this}, numbers, pages, createdBy);
+    added(kept, bytes);
   }
 
   /**

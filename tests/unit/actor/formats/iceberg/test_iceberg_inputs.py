@@ -8,7 +8,6 @@ from actor.formats.iceberg.inputs import (
     AppliedDelete,
     InputGroup,
     LiveInput,
-    delete_digest,
     deleted_rows_to_plan_with,
     files_at_read,
     known_rows,
@@ -16,6 +15,7 @@ from actor.formats.iceberg.inputs import (
     resolve,
     still_live,
 )
+from shared.formats.iceberg.deletes import deletes_id
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
@@ -27,7 +27,9 @@ VALUES = AppliedDelete("e", DeleteKind.EQUALITY, 1, is_exact=False)
 
 
 def live(path: str, *deletes: AppliedDelete, partition: PartitionKey = WHOLE_TABLE) -> LiveInput:
-    file = DataFile(path, 10, partition, dv_id=delete_digest(deletes), rows=100)
+    places = [one.path for one in deletes if one.is_positional]
+    dv_id = deletes_id(places, has_values=len(places) < len(deletes))
+    file = DataFile(path, 10, partition, dv_id=dv_id, rows=100)
     return LiveInput(path, 10, 100, 0, deletes, file)
 
 
@@ -86,11 +88,6 @@ def test_files_of_several_specs_are_no_group_whatever_their_keys() -> None:
     a, b = live("a"), replace(live("b"), spec=1)
     assert resolve([group(a, b)], {"a": a, "b": b}) == ()
     assert len(resolve([group(b)], {"a": a, "b": b})) == 1
-
-
-def test_what_identifies_deletes_is_their_set() -> None:
-    assert delete_digest([VECTOR, VALUES]) == delete_digest([VALUES, VECTOR]) != delete_digest([VECTOR])
-    assert delete_digest([]) is None
 
 
 OF_ALL = AppliedDelete("p", DeleteKind.POSITION, 3, is_exact=False, partition=WHOLE_TABLE)

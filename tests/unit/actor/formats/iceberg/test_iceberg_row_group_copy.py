@@ -1,6 +1,6 @@
 """Groups are copied, merged by column or encoded: the reason is known as early as can be."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +9,8 @@ import pytest
 
 from actor.cells.columns import CellColumn
 from actor.formats.iceberg.cell_keys import RowKeys
-from actor.formats.iceberg.column_merge import merge_settings
+from actor.formats.iceberg.column_merge import MergeSettings, merge_settings
+from actor.formats.iceberg.column_search import FoundColumns
 from actor.formats.iceberg.copy_choice import LINEAGE_IDS, ROW_ID, IcebergCandidate, ManifestEntry
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup, LiveInput
@@ -75,8 +76,8 @@ class Tasks:
             raise self.end
         return self.end
 
-    def merge(self, inputs: Sequence[LiveInput], codec: str, settings: Mapping[str, str]) -> dict[str, Any]:
-        self.calls.append(f"merge {codec}")
+    def merge(self, inputs: Sequence[LiveInput], how: MergeSettings, hidden: Any) -> dict[str, Any]:
+        self.calls.append(f"merge {how[0]}" + ("" if hidden is None else f" without {hidden.count()}"))
         if isinstance(self.end, Exception):
             raise self.end
         return self.end
@@ -108,11 +109,13 @@ class Bench:
         inputs = (live("a"), live("b", *deletes))
         self.live = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.MINOR), inputs)
         self.named: list[int] | None = [3, 5]
+        self.hidden: int | None = 2
         table = SimpleNamespace(
             delete=lambda paths: self.deleted.extend(paths),
             columns=lambda _: TableColumns((Field("a", "int64", 1),)),
             location="t",
             named=lambda *_: self.named,
+            hidden=lambda _: None if self.hidden is None else SimpleNamespace(count=lambda: self.hidden),
         )
         head = SimpleNamespace(
             protocol=SimpleNamespace(min_writer=2), metadata=SimpleNamespace(configuration={"owner": "x"})
@@ -243,6 +246,43 @@ def test_pages_are_compared_with_their_checksums_in_files_of_parquet_alone() -> 
     assert bench.tasks.checked == ["a"]
 
 
+KEYED = replace(VALUES, is_parquet=True, key_ids=(1,), sequence=3)
+
+
+def merged_without_deleted(hidden: int | None, end: Any = DONE, *deletes: Any) -> tuple[Any, list[str]]:
+    bench = Bench(Tasks(end), None, *(deletes or (VECTOR, KEYED)))
+    bench.hidden = hidden
+    read = ReadGroup(bench.live, GroupFooters(TableColumns((Field("a", "int64", 1),)), (FOOTER, FOOTER)))
+    return bench.copier.merge(read, NotCopied(EncodeReason.DELETE_FILES)), bench.tasks.calls
+
+
+@pytest.mark.parametrize("hidden", [0, 2, 199])
+def test_rows_that_are_deleted_are_left_out_of_a_merge(hidden: int) -> None:
+    """The output is described as one that has some rows of its inputs: what is known of all holds for no part."""
+    made = CopiedFile(("t/data/out.parquet", 20, ()), hidden)
+    assert merged_without_deleted(hidden) == (made, ["mismatch", f"merge zstd without {hidden}"])
+
+
+def test_a_group_of_which_no_row_is_left_needs_no_task() -> None:
+    assert merged_without_deleted(200) == (CopiedFile(None, 200), ["mismatch"])
+
+
+def test_what_tasks_cannot_leave_out_exactly_is_left_to_spark() -> None:
+    assert merged_without_deleted(None) == (None, ["mismatch"]), "too many, or unclear"
+    assert merged_without_deleted(2, {"obstacle": "damaged"}) == (None, ["mismatch", "merge zstd without 2"])
+    for unclear in (replace(KEYED, key_ids=(7,)), replace(KEYED, is_parquet=False), replace(KEYED, sequence=0)):
+        assert merged_without_deleted(2, DONE, unclear) == (None, ["mismatch"])
+
+
+def test_keys_that_files_store_in_a_form_of_several_values_are_left_to_spark() -> None:
+    bench = Bench(Tasks(DONE), None, KEYED)
+    odd = ParquetField("a", 1, physical="INT96")
+    columns = TableColumns((Field("a", "timestamp", 1),))
+    read = ReadGroup(bench.live, GroupFooters(columns, (FOOTER, FOOTER), found={"s": FoundColumns({1: odd})}))
+    assert bench.copier.merge(read, NotCopied(EncodeReason.DELETE_FILES)) is None
+    assert bench.tasks.calls == ["mismatch"]
+
+
 COLUMNS = (CellColumn(("1", "n"), ("a",), "long"),)
 DIVISION = Division(COLUMNS, Fork(Cut(0, 7), CellOutput(None), CellOutput(None)), "IF(a < 7, 0, 1)", ("x.", "y."))
 PARTS = {"outputs": [{"place": "t/x", "size": 20, "rows": 7}, {"place": "t/y", "size": 21, "rows": 9}]}
@@ -302,7 +342,7 @@ def properties(**given: str) -> dict[str, str]:
     return {f"write.parquet.{name.replace('_', '-')}": value for name, value in given.items()}
 
 
-@pytest.mark.parametrize("reason", list(EncodeReason))
+@pytest.mark.parametrize("reason", [one for one in EncodeReason if one is not EncodeReason.DELETE_FILES])
 def test_only_what_is_beside_the_columns_of_files_is_a_reason_to_merge(reason: EncodeReason) -> None:
     assert (merged(DONE, reason)[0] is not None) == (reason in MERGED_REASONS)
 

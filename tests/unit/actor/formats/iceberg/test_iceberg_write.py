@@ -280,6 +280,31 @@ def test_rows_that_are_left_out_are_counted_and_the_reader_is_told(removed: int,
         StagedWriter(*given).write_without(group, RowRemoval("t < 1", removed + 1, over))
 
 
+class WithoutDeleted(Copier):
+    """Leaves so many rows out of the group, and writes this output."""
+
+    def __init__(self, output: JavaFile | None, hidden: int) -> None:
+        super().__init__()
+        self.made = CopiedFile(output, hidden)
+
+    def copy(self, live: ReadGroup) -> NotCopied:
+        return NotCopied(EncodeReason.DELETE_FILES)
+
+    def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile:
+        return self.made
+
+
+def test_a_merge_has_the_rows_that_are_not_deleted_and_no_other() -> None:
+    table, reader = FakeJavaTable(), Reader()
+    made = write(table, FakeFrame(0, fails=True), copier=WithoutDeleted(JavaFile(197), 3), reader=reader)
+    assert (made.rows, [*made.paths], made.encoded_because) == (197, ["out-197"], EncodeReason.DELETE_FILES)
+    assert (made.by_column, made.in_order, reader.taken) == (True, True, [PathTaken.BY_COLUMN])
+    assert write(table, FakeFrame(0, fails=True), copier=WithoutDeleted(None, 200)).outputs == ()
+    with pytest.raises(Corrupt, match="197 rows in, 198 rows out"):
+        write(table, FakeFrame(0, fails=True), copier=WithoutDeleted(JavaFile(198), 3))
+    assert table.deleted == ["out-198"]
+
+
 CELL = '[[["1","n"],0,50]]'
 
 
