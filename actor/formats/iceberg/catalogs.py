@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from actor.formats.iceberg.conflicts import is_token_refused
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.scan_cache import ScanCache
 from actor.jvm.scala import jvm_session
 from shared.errors import InvalidInput, Unsupported
 from shared.formats.iceberg.head_cache import TABLES, HeadCache
@@ -70,7 +71,7 @@ class TableLoader:
         self._reads_folders = reads_folders
         self._opened: dict[str, Any] = {}
         self._opening = threading.Lock()
-        self._heads = HeadCache()
+        self._heads, self._scans = HeadCache(), ScanCache()
         self._spelled: dict[str, str] = {}  # A folder that was loaded, and its path as its metadata spell it.
         self._identifier = lru_cache(maxsize=TABLES)(self._made_identifier)  # Each takes five round trips.
 
@@ -78,11 +79,11 @@ class TableLoader:
         """Load a table; raises InvalidInput for an unknown catalog, Unsupported for a folder that may not be read."""
         named = catalog_name(location)
         if named is None:
-            return JavaTable(self._scala, self._folder(location), location, self._heads)
+            return JavaTable(self._scala, self._folder(location), location, self._heads, self._scans)
         name, parts = named
         if not parts:
             raise InvalidInput(f"{location} names a catalog and no table", field="location")
-        return JavaTable(self._scala, self._load(name, self._identifier(parts)), location, self._heads)
+        return JavaTable(self._scala, self._load(name, self._identifier(parts)), location, self._heads, self._scans)
 
     def _made_identifier(self, parts: tuple[str, ...]) -> Any:
         namespace = self._scala.resolve("org.apache.iceberg.catalog.Namespace").of(self._array(parts[:-1]))

@@ -120,7 +120,9 @@ class IcebergEngine(JvmEngine):
             table = opened.table
             head = table.head()
             _check(head, location, table_uuid)
-            live = {} if head.current is None else table.inputs(head, head.current, partitions=(partition,))
+            live = (
+                {} if head.current is None else table.inputs(head, head.current, partitions=(partition,), floats=True)
+            )
             files = tuple(one.file for one in live.values())
             self._boundary.check_files(head.location, files)
             return LivePartition(newest_position(head).version, head.metadata, head.protocol, files)

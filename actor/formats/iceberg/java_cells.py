@@ -35,7 +35,7 @@ class JavaCells:
         cells, raw, ids = self._scala.iceberg_cells, self._table.raw, json.dumps(columns)
         tasks = cells.planned(raw, snapshot, ids)
         scanned = ScannedFiles(self._scala, head, raw, tasks)
-        files = [scanned.live_input(one, has_task=True) for one in scanned.each()]
+        files = [scanned.live_input(one) for one in scanned.each()]
         if len({one.path for one in files}) < len(files):
             raise Corrupt(f"{self._table.location}: a file is live twice, and its rows would be written once")
         return dict(zip(files, json.loads(cells.boundsOf(raw, tasks, ids)), strict=True))

@@ -42,7 +42,7 @@ class JavaDeletes:
             return None
         scanned = ScannedFiles(self._scala, head, raw, listed.tasks(), listed)
         self._require_once(scanned, head)
-        inputs = tuple(scanned.live_input(one, has_task=True) for one in scanned.each())
+        inputs = tuple(scanned.live_input(one) for one in scanned.each())
         return LiveDeletes(snapshot, inputs, tuple(scanned.deletes.all()), scanned.deletes.unapplied())
 
     def by_value(self, head: TableHead) -> LiveValues | None:
@@ -57,7 +57,7 @@ class JavaDeletes:
             return None
         scanned = ScannedFiles(self._scala, head, raw, listed.tasks(), listed)
         self._require_once(scanned, head)
-        inputs = tuple(scanned.live_input(one, has_task=True) for one in scanned.each())
+        inputs = tuple(scanned.live_input(one) for one in scanned.each())
         lineage = self._table.lineage(inputs) if inputs else []
         numbers = {one.path: number or 0 for one, (_, number) in zip(inputs, lineage, strict=True)}
         values = scanned.deletes.by_value()

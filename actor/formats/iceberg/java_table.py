@@ -18,6 +18,7 @@ from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from actor.formats.iceberg.listed_deletes import ListedDeletes, PartitionKeys
 from actor.formats.iceberg.newest_inputs import MOST_SNAPSHOTS, Inputs, after_changes
+from actor.formats.iceberg.scan_cache import Scan, ScanCache
 from actor.formats.iceberg.scan_filter import scan_filter
 from actor.formats.iceberg.scanned_files import ScannedFiles
 from actor.formats.iceberg.staged import NewDeletes, Replacement, StagedGroup
@@ -52,10 +53,18 @@ class FieldBound(NamedTuple):
 class JavaTable:
     """A loaded table; `table` is Iceberg's object."""
 
-    def __init__(self, scala: IcebergScala, table: Any, location: str, heads: HeadCache | None = None) -> None:
+    def __init__(
+        self,
+        scala: IcebergScala,
+        table: Any,
+        location: str,
+        heads: HeadCache | None = None,
+        scans: ScanCache | None = None,
+    ) -> None:
         self._scala = scala
         self._table = table
         self._heads = heads or HeadCache()
+        self._scans = scans or ScanCache()
         self.location = location
 
     @property
@@ -115,14 +124,29 @@ class JavaTable:
         Raises Corrupt for a path that is live twice, for a rewrite would remove both and write the rows of one.
         """
         expression = scan_filter(self._scala, head, partitions)
-        tasks = self._scala.iceberg_scan.planned(self._table, snapshot, expression, floats)
-        scanned, found = ScannedFiles(self._scala, head, self._table, tasks), dict[str, LiveInput]()
-        for one in scanned.each():
-            if (paths is None or one.path in paths) and (partitions is None or one.key in partitions):
-                self._require_once(one.path, found)
-                # What reads all files of a partition or of the table needs no tasks.
-                found[one.path] = scanned.live_input(one, has_task=paths is not None)
+        pruned = None if expression is None or partitions is None else frozenset(partitions)
+        key = self.location, head.metadata.table_uuid, snapshot, pruned
+        scan = self._scans.get(key, floats=floats)
+        if scan is None:
+            scan = self._scanned(
+                head, self._scala.iceberg_scan.planned(self._table, snapshot, expression, floats), floats=floats
+            )
+            self._scans.put(key, scan)
+        found = {
+            path: one
+            for path, one in scan.files.items()
+            if (paths is None or path in paths) and (partitions is None or one.file.partition in partitions)
+        }
+        self._require_once(found, scan.twice)
         return found
+
+    def _scanned(self, head: TableHead, tasks: Any, *, floats: bool) -> Scan:
+        scanned, found, twice = ScannedFiles(self._scala, head, self._table, tasks), dict[str, LiveInput](), set[str]()
+        for one in scanned.each():
+            if one.path in found:
+                twice.add(one.path)
+            found[one.path] = scanned.live_input(one)
+        return Scan(found, frozenset(twice), floats)
 
     def aged(self, head: TableHead, snapshot: int, bound: FieldBound | None) -> dict[LiveInput, bool]:
         """Return the live files that may hold rows below a bound, and whether all are by partition or metrics.
@@ -134,16 +158,16 @@ class JavaTable:
             tasks = self._scala.iceberg_scan.planned(self._table, snapshot, None, False)  # noqa: FBT003 - no floats
         else:
             tasks = ages.planned(self._table, snapshot, *bound)
-        scanned, found = ScannedFiles(self._scala, head, self._table, tasks), dict[str, LiveInput]()
-        for one in scanned.each():
-            self._require_once(one.path, found)
-            found[one.path] = scanned.live_input(one, has_task=True)
+        scan = self._scanned(head, tasks, floats=False)
+        found = scan.files
+        self._require_once(found, scan.twice)
         below = "1" * len(found) if bound is None else str(ages.below(self._table, tasks, *bound))
         return {one: how == "2" for one, how in zip(found.values(), below, strict=True) if how != "0"}
 
-    def _require_once(self, path: str, found: Mapping[str, LiveInput]) -> None:
-        if path in found:
-            raise Corrupt(f"{self.location}: {path} is live twice, and its rows would be written once")
+    def _require_once(self, found: Iterable[str], twice: Collection[str]) -> None:
+        for path in found:
+            if path in twice:
+                raise Corrupt(f"{self.location}: {path} is live twice, and its rows would be written once")
 
     def columns(self, properties: Mapping[str, str]) -> TableColumns:
         """Return the columns of the newest schema, with the name mapping that these properties of the table hold."""

@@ -70,8 +70,8 @@ class ScannedFiles:
                 number, path, size, count, spec, sequence, bool(deletes), ManifestEntry(*entry), keys[first]
             )
 
-    def live_input(self, found: ScannedFile, *, has_task: bool) -> LiveInput:
-        """Return a file with its deletes and tags; its task is known by its number if it `has_task`."""
+    def live_input(self, found: ScannedFile) -> LiveInput:
+        """Return a file with its deletes and tags; its task is known by its number."""
         deletes: tuple[AppliedDelete, ...] = ()
         if found.has_deletes:
             is_ours = self._tags.is_of_ours(found.sequence)
@@ -90,7 +90,7 @@ class ScannedFiles:
             modified_ms=added_ms,
             tags=of_file,
         )
-        scanned = Listed(self._tasks, found.number) if has_task else None
+        scanned = Listed(self._tasks, found.number)
         return LiveInput(found.path, found.size, found.rows, found.spec, deletes, file, found.entry, scanned)
 
 

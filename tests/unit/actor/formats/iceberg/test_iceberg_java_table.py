@@ -10,6 +10,7 @@ import pytest
 from actor.formats.iceberg.delete_groups import DeletesChange
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, Listed, LiveInput
 from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.scan_cache import MOST_FILES, Scan, ScanCache
 from actor.formats.iceberg.staged import IcebergFile, NewDeletes, Replacement, StagedGroup
 from actor.rewrite.model import NotAsked
 from shared.errors import Corrupt
@@ -18,7 +19,7 @@ from shared.formats.iceberg.metadata import MetadataRecords, TableHead
 from shared.formats.iceberg.partitions import Spec
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.table import DataFile, DeleteKind, TableMetadata, TableProtocol
+from shared.table import DataFile, DeleteKind, PartitionKey, TableMetadata, TableProtocol
 from tests.support.java_errors import JavaError
 
 OUTPUT = IcebergFile(DataFile("b", 10, WHOLE_TABLE), "java b")
@@ -409,3 +410,36 @@ def test_the_size_of_a_file_is_what_the_store_says_now() -> None:
     io = SimpleNamespace(newInputFile=new_input_file)
     table = JavaTable(object(), SimpleNamespace(io=lambda: io), "catalog://c/t")  # type: ignore[arg-type]
     assert table.sizes(["a", "b", "c"]) == {"a": 10, "b": 20, "c": None}
+
+
+def test_a_snapshot_is_scanned_once_for_what_plans_a_rewrite_what_writes_it_and_its_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And again for another snapshot, another partition, or with metrics that the scan before did not read."""
+    table = table_of("a", "b")
+    monkeypatch.setattr("actor.formats.iceberg.java_table.scan_filter", lambda *_: None)
+    classes, found, partition = classes_of(table), [0], (WHOLE_TABLE,)
+    planned = classes.iceberg_scan.planned
+    classes.iceberg_scan.planned = lambda *given: found.append(found.pop() + 1) or planned(*given)
+
+    def scans(snapshot: int, *, floats: bool, **given: Any) -> int:
+        before = found[0]
+        assert {*table.inputs(HEAD, snapshot, floats=floats, **given)} == given.get("paths", {"a", "b"})
+        return found[0] - before
+
+    assert scans(7, floats=False, partitions=partition) == 1
+    assert scans(7, floats=True, partitions=partition) == 1
+    assert scans(7, floats=True, partitions=partition, paths={"b"}) == 0
+    assert scans(7, floats=False, partitions=None) == 0
+    assert scans(8, floats=False, partitions=None) == 1
+    monkeypatch.setattr("actor.formats.iceberg.java_table.scan_filter", lambda *_: "by partition")
+    assert table.inputs(HEAD, 8, partitions=(PartitionKey('{"x":"1"}'),)) == {}
+    assert found[0] == 4
+
+
+def test_a_scan_of_many_files_is_not_kept_and_of_others_the_newest_are() -> None:
+    cache, keys = ScanCache(), [("file:///t", "u", number, None) for number in range(3)]
+    for key in keys:
+        cache.put(key, Scan({}, frozenset(), has_floats=False))
+    cache.put(keys[0], Scan(dict.fromkeys(map(str, range(MOST_FILES + 1))), frozenset(), has_floats=False))  # type: ignore[arg-type]
+    assert [cache.get(key, floats=False) is not None for key in keys] == [False, True, True]
