@@ -1,13 +1,17 @@
 """The exact rewrite replaces precisely what was planned and changes nothing that a reader can see."""
 
 import json
+import shutil
 import threading
 import time
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from actor.formats.delta.engine import DeltaEngine
 from actor.formats.delta.log import TableLog
+from actor.formats.delta.row_tasks import RowTasks
 from actor.ports import GroupStatus
 from shared.errors import RefusedFiles
 from shared.layout.commit_metadata import with_proofread
@@ -179,6 +183,46 @@ def test_deletion_vectors_are_purged_and_a_wrong_vector_is_refused(lab: DeltaLab
     assert lab.rewrite(table.location, [single]).groups[0].status is GroupStatus.CONFLICTED
     assert lab.digest(table.location) == before
     assert {file.key for file in lab.files(table.location)} == {FileKey(path) for path, _ in tables.live(table.path)}
+
+
+VALUES = """
+    id, CAST(IF(id % 7 = 0, NULL, id % 5) AS INT) AS n, IF(id % 4 = 0, NULL, concat('v', repeat('x', id % 60))) AS t,
+    CAST(id AS DECIMAL(20, 3)) / 7 AS d, id + 0.5D AS f, DATE'2026-01-01' + CAST(id AS INT) AS at,
+    IF(id % 5 = 0, NULL, named_struct('a', id, 'l', array(id, NULL))) AS s, DATE'2026-01-01' AS day"""
+
+
+def test_a_task_leaves_hidden_rows_out_as_spark_does_with_the_same_statistics(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On two copies of a table, of which one permits Spark alone."""
+    write, tasks = RowTasks.write, list[int]()
+    monkeypatch.setattr(RowTasks, "write", lambda *given: tasks.append(1) or write(*given))
+    first = lab.directory / "a"
+    lab.sql(
+        f"CREATE TABLE delta.`{first}` USING delta PARTITIONED BY (day) "
+        f"TBLPROPERTIES ('delta.enableDeletionVectors' = 'true') AS SELECT {VALUES} FROM range(0, 150, 1, 1)"
+    )
+    lab.sql(f"INSERT INTO delta.`{first}` SELECT {VALUES} FROM range(100, 300, 1, 1)")
+    lab.sql(f"DELETE FROM delta.`{first}` WHERE id % 3 = 0 OR id > 290")
+    shutil.copytree(first, lab.directory / "b")
+    partition, found = lab.partition(day="2026-01-01"), list[tuple[Any, ...]]()
+    for name, may_copy in (("a", True), ("b", False)):
+        location = str(lab.directory / name)
+        before, files = lab.digest(location), lab.files(location, partition)
+        assert all(file.dv_id for file in files)
+        outcome = lab.rewrite(location, [FileGroup(partition, files, RewriteMode.PURGE)], may_copy=may_copy)
+        (group,) = outcome.groups
+        because = "deletion_vector" if may_copy else "switched_off"
+        assert (group.status, group.encoded_because, len(tasks)) == (GroupStatus.COMMITTED, because, 1)
+        (added,) = tables.added(lab.directory / name, outcome.version or 0)
+        stats, rows = json.loads(added["stats"]), pq.ParquetFile(lab.directory / name / added["path"])
+        assert stats["maxValues"].pop("t").startswith("v" + "x" * 31), "cut, and greater than each value"
+        bounds = [stats[name] for name in ("numRecords", "minValues", "maxValues")]
+        nulls = {column: stats["nullCount"][column] for column in ("id", "n", "t", "d", "f", "at")}
+        stored = rows.schema_arrow, rows.read().to_pylist()
+        found.append((group.rows, bounds, nulls, stats["nullCount"]["s"]["a"], added["partitionValues"], stored))
+        assert lab.digest(location) == before
+    assert found[0] == found[1]
 
 
 def test_a_path_that_is_live_under_two_vectors_is_refused_before_anything_is_written(lab: DeltaLab) -> None:

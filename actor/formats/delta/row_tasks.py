@@ -47,16 +47,20 @@ class RowTasks:
         given = jvm_context(log.session), log.hadoop_conf, *paths_and_sizes(log, files), *self._keys(files), fold
         return self._run(lambda: json.loads(self.scala.group.read(*given)))["read"]
 
-    def write(self, live: LiveGroup, route: Any, first: int, outputs: int) -> list[LoggedFile]:
+    def write(
+        self, live: LiveGroup, route: Any, first: int, outputs: int, values: dict[str, str | None] | None = None
+    ) -> list[LoggedFile]:
         """Write the rows of the group's files, each to the output that a `KeyRoute` of the JVM names.
 
-        first: number of the first output, which its file has in its name. An output without rows is no file. Raises
-        LeftToSpark.
+        first: number of the first output, which its file has in its name; values: of the partition. An output without
+        rows is no file. Raises LeftToSpark.
         """
         settings = self.codec.upper(), *self._keys(live.inputs), route, first, outputs
-        result = self._run(lambda: self.tasks.run("scattered", live, {}, self.codec, *settings))
+        result = self._run(lambda: self.tasks.run("scattered", live, values or {}, self.codec, *settings))
         are_tight = any("tightBounds" in load_statistics(stats_of(one)) for one in live.inputs)
-        return [_logged(made, are_tight=are_tight) for made in result["outputs"]]
+        columns = self.tasks.paths.shape.metadata.partition_columns
+        adds = (_add(made, values or {}, are_tight=are_tight) for made in result["outputs"])
+        return [LoggedFile(decode_add(add, columns), encode(add)) for add in adds]
 
     def _run(self, call: Any) -> Mapping[str, Any]:
         result: Mapping[str, Any] | None = self.tasks.classes.run(call)
@@ -73,9 +77,17 @@ class RowTasks:
 
 
 def find_row_tasks(
-    scala: DeltaScala, tasks: ParquetTasks, keys: Sequence[tuple[str, ...]], live: LiveGroup, stored: Storage
+    scala: DeltaScala,
+    tasks: ParquetTasks,
+    keys: Sequence[tuple[str, ...]],
+    live: LiveGroup,
+    stored: Storage,
+    values: dict[str, str | None] | None = None,
 ) -> RowTasks | None:
-    """Return the tasks of a rewrite of these files, which are stored like this; None if Spark has to write it."""
+    """Return the tasks of a rewrite of these files, which are stored like this; None if Spark has to write it.
+
+    values: of the partition, where there is one.
+    """
     codec, shape = tasks.format.codec(stored), tasks.paths.shape
     # In mode `id`, a file may hold the column under the name of another one.
     is_named = shape.metadata.configuration.get("delta.columnMapping.mode") != "id"
@@ -89,6 +101,7 @@ def find_row_tasks(
         bytes=live.group.bytes,
         full_bytes=0,
         drops_rows=False,  # They are left out.
+        loses_folder=tasks.paths.loses_folder(values or {}, [logged.file.path for logged in live.inputs]),
         is_available=tasks.classes.are_usable,
     ).with_footers(tasks.footers.describe(live.inputs).files)
     reason = reason_to_encode(candidate, DEFAULT_LIMITS)
@@ -105,15 +118,14 @@ def _is_finite(statistics: str) -> bool:
     return not any(one in statistics for one in _NOT_FINITE)
 
 
-def _logged(made: Mapping[str, Any], *, are_tight: bool) -> LoggedFile:
-    """Return a file of the task; all but the number of its rows is known by its footer."""
+def _add(made: Mapping[str, Any], values: Mapping[str, str | None], *, are_tight: bool) -> dict[str, Any]:
+    """Return the action of a file of the task; all but the number of its rows is known by its footer."""
     statistics = {"numRecords": made["rows"], **({"tightBounds": True} if are_tight else {})}
-    add = {
+    return {
         "path": made["path"],
-        "partitionValues": {},
+        "partitionValues": values,
         "size": made["size"],
         "modificationTime": made["modification"],
         "dataChange": False,
         "stats": json.dumps(statistics),
     }
-    return LoggedFile(decode_add(add, ()), encode(add))

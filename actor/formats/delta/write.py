@@ -5,8 +5,8 @@ vectors hide. Where the log lacks a count, footers have it, and else the rows ar
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.read_rows import exact_rows, refused_sizes, refused_values
 from actor.formats.delta.row_order import RowSorter
+from actor.formats.delta.row_tasks import LeftToSpark, find_row_tasks
 from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
 from actor.jvm.scala import jvm_context
@@ -109,9 +110,7 @@ class EncodingWriter:
         for add in json.loads(self._scala.to_json(written)):
             # The inputs' own spelling of the partition values: a reader in another time zone must see the same value.
             final = {**add, "dataChange": False, "partitionValues": partition_values}
-            if tags:
-                final["tags"] = {**(add.get("tags") or {}), **tags}
-            outputs.append(LoggedFile(decode_add(final, self._columns), encode(final)))
+            outputs.append(_tagged(LoggedFile(decode_add(final, self._columns), encode(final)), tags, self._columns))
         return tuple(outputs)
 
     def _check_rows(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> int:
@@ -159,6 +158,7 @@ class DeltaWriter(EncodingWriter):
         self.entered = entered
         self._hider = hider
         self._sorter = RowSorter(scala, tasks.log, self._columns)
+        self._tasks, self._may_copy = tasks, rule.is_allowed
         self._copier = DeltaCopier(tasks, rule, hider.may_carry)
         self._merger = ColumnMerger(tasks)
 
@@ -215,6 +215,20 @@ class DeltaWriter(EncodingWriter):
         key = self._shape.metadata.sort_key
         return tuple(replace(output, file=with_range(output, key)) for output in outputs)
 
+    def _write(
+        self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
+    ) -> tuple[LoggedFile, ...]:
+        """Leave hidden rows out by a task, where that is exact, and have Spark write the others in all other cases."""
+        has_hidden = any(logged.file.dv_id for logged in live.inputs)
+        rows = None
+        if self._may_copy and has_hidden and live.group.order is None:
+            rows = find_row_tasks(self._scala, self._tasks, (), live, stored, partition_values)
+        if rows is not None:
+            with suppress(LeftToSpark):
+                written = rows.write(live, self._scala.cut_tree.of("[]"), 0, 1, partition_values)
+                return tuple(_tagged(output, live.group.tags, self._columns) for output in written)
+        return super()._write(live, partition_values, stored)
+
     def _arranged(self, rows: Any, live: LiveGroup) -> Any:
         return self._sorter.ordered(rows, live.inputs, live.group.order)
 
@@ -239,6 +253,15 @@ def one_spelling(location: str, columns: Sequence[PartitionColumn], live: LiveGr
         )
     values = json.loads(live.inputs[0].json).get("partitionValues") or {}
     return {column.physical: values.get(column.physical) for column in columns}
+
+
+def _tagged(output: LoggedFile, tags: Mapping[str, str], columns: Sequence[PartitionColumn]) -> LoggedFile:
+    """Return a file with the tags of its group beside its own."""
+    if not tags:
+        return output
+    add = json.loads(output.json)
+    final = {**add, "tags": {**(add.get("tags") or {}), **tags}}
+    return LoggedFile(decode_add(final, columns), encode(final))
 
 
 def are_visible(rows: int, files: Sequence[LoggedFile], read: Callable[[], int]) -> bool:

@@ -16,6 +16,8 @@ import org.apache.spark.util.SerializableConfiguration;
 public abstract class KeyTask extends ColumnTask {
   private static final long serialVersionUID = 1L;
 
+  private static final Object[] NO_KEY = {};
+
   private final Keys keys;
 
   KeyTask(
@@ -34,7 +36,8 @@ public abstract class KeyTask extends ColumnTask {
   /** Gives each row of a file that is not hidden to the visitor; the reader then reads the key columns alone. */
   void read(ParquetFileReader reader, int input, Visitor visitor) throws IOException {
     FileMetaData metadata = reader.getFooter().getFileMetaData();
-    MessageType projected = KeyRows.projected(metadata.getSchema(), keys.paths);
+    boolean hasKeys = keys.paths.length > 0; // Else all rows that are not hidden are alike.
+    MessageType projected = hasKeys ? KeyRows.projected(metadata.getSchema(), keys.paths) : metadata.getSchema();
     reader.setRequestedSchema(projected);
     List<BlockMetaData> blocks = reader.getRowGroups();
     long[] hidden = keys.hidden[input];
@@ -48,17 +51,19 @@ public abstract class KeyTask extends ColumnTask {
       if (rows > Integer.MAX_VALUE) {
         throw new NotCopyable("large_footer");
       }
-      PageReadStore pages = reader.readRowGroup(group);
-      KeyRows found = new KeyRows(pages, projected, keys.paths, metadata.getCreatedBy());
+      PageReadStore pages = hasKeys ? reader.readRowGroup(group) : null;
+      KeyRows found = hasKeys ? new KeyRows(pages, projected, keys.paths, metadata.getCreatedBy()) : null;
       for (int row = 0; row < rows; row++, position++) {
-        Object[] key = found.next();
+        Object[] key = hasKeys ? found.next() : NO_KEY;
         if (nextHidden < hidden.length && hidden[nextHidden] == position) {
           nextHidden++;
         } else {
           visitor.visit(group, row, key);
         }
       }
-      pages.close();
+      if (hasKeys) {
+        pages.close();
+      }
       ParquetInput.checkCancelled();
     }
     if (nextHidden < hidden.length) {

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.caches import DeltaCaches
 from actor.formats.delta.columns import Column
 from actor.formats.delta.copy_choice import DeltaCopier, SpelledGroup
@@ -18,6 +18,7 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
+from actor.formats.delta.row_tasks import LeftToSpark
 from actor.formats.delta.write import DeltaWriter
 from actor.formats.delta.written_group import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
@@ -148,13 +149,53 @@ def test_what_is_known_before_costs_no_footer_and_what_footers_say_no_task() -> 
     assert bench.scala.tasks == []
 
 
-@pytest.mark.parametrize("is_compared", [True, False])
-def test_inputs_with_vectors_are_copied_whole_if_their_hidden_rows_are_found_in_the_copy(is_compared: bool) -> None:
-    bench = Bench()
+def with_vector(bench: Bench) -> None:
+    """Have two rows of the first file be hidden, in a table whose vectors are not carried."""
     gone = [{"remove": {"path": name, "dataChange": True}} for name in "xy"]
     bench.table.commit(*gone, add("x", deletionVector=vector(2)), add("y"))
     bench.table.rows |= {"x": 10, "y": 10}
     bench.live = live_group(bench.table, "x", "y")
+    bench.hider = cast("RowHider", SimpleNamespace(proofs=UNREAD, may_carry=lambda _live: False))
+
+
+@pytest.mark.parametrize("end", ["written", "left to Spark", "not exact"])
+def test_hidden_rows_are_left_out_by_a_task_where_that_is_exact(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, asked = Bench(), list[tuple[Any, ...]]()
+    with_vector(bench)
+    bench.live = replace(bench.live, group=replace(bench.live.group, tags={"lakewright.level": "3"}))
+    bench.table.rows["out"] = 18
+    made = {"path": "p=a/out", "size": 90, "partitionValues": {"p": "a"}, "stats": '{"numRecords": 18}'}
+
+    def write(*given: Any) -> list[LoggedFile]:
+        asked.append(given)
+        if end == "left to Spark":
+            raise LeftToSpark
+        return [LoggedFile(decode_add(made, ()), encode(made))]
+
+    def find(*given: Any) -> Any:
+        asked.append((given[2], given[-1]))
+        return None if end == "not exact" else SimpleNamespace(write=write)
+
+    monkeypatch.setattr("actor.formats.delta.write.find_row_tasks", find)
+    bench.scala.cut_tree = SimpleNamespace(of=lambda cuts: f"cuts {cuts}")  # type: ignore[attr-defined]
+    written = bench.written(CopyRule(limits=ANY_SIZE))
+    assert (written.rows, written.encoded_because) == (18, EncodeReason.DELETION_VECTOR)
+    assert asked[0] == ((), {"p": "a"})
+    assert [one[1:] for one in asked[1:]] == ([] if end == "not exact" else [("cuts []", 0, 1, {"p": "a"})])
+    assert (written.outputs[0].file.path == "p=a/out") is (end == "written")
+    assert json.loads(written.outputs[0].json)["tags"] == {"lakewright.level": "3"}
+    asked.clear()
+    bench.written(CopyRule(is_allowed=False))
+    assert asked == [], "Spark alone is permitted"
+
+
+@pytest.mark.parametrize("is_compared", [True, False])
+def test_inputs_with_vectors_are_copied_whole_if_their_hidden_rows_are_found_in_the_copy(
+    is_compared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actor.formats.delta.write.find_row_tasks", lambda *_, **__: None)
+    bench = Bench()
+    with_vector(bench)
     seen = list[WrittenGroup]()
 
     def carried(group: WrittenGroup) -> WrittenGroup | None:

@@ -85,3 +85,13 @@ def test_columns_that_spark_never_writes_so_are_left_to_it(unit: str, *, is_foun
     """A task keeps the form of instants in milliseconds, which is refused of an output."""
     instant = Column(("x",), "INT64", "timestamp", (unit, True))
     assert (find(FakeRowTasks(), replace(STORED, schemas=((V, T, instant),))) is not None) is is_found
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_files_in_folders_of_values_that_the_output_would_not_name_are_left_to_spark(
+    monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
+) -> None:
+    bench = FakeRowTasks()
+    monkeypatch.setattr(bench.tasks.paths, "loses_folder", lambda values, paths: is_lost and values == {"p": "a"})
+    found = find_row_tasks(bench.scala, bench.tasks, [("v",)], bench.live, STORED, {"p": "a"})
+    assert (found is None) is is_lost
