@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -242,6 +243,17 @@ def test_what_a_commit_changed_is_no_more_to_read_after_a_long_history_than_afte
     short, long = changed(SHORT_HISTORY), changed(LONG_HISTORY)
     assert [len(json.loads(one)["snapshots"]) for one in (short, long)] == [1, 1]
     assert len(long) <= 1.1 * len(short)
+
+
+def test_the_size_of_a_file_is_what_the_store_says_now(ice: "IcebergLab") -> None:
+    table = ice.create("t")
+    for number in range(2):
+        ice.append(table, number)
+    kept, cut = sorted(described(ice, table).values(), key=lambda one: one.path)
+    local = Path(cut.path.removeprefix("file:"))
+    local.write_bytes(local.read_bytes()[:-1])
+    sizes = ice.engine._tables.load(ice.location(table)).sizes(one for one in (kept.path, cut.path, f"{cut.path}.gone"))
+    assert sizes == {kept.path: kept.size_bytes, cut.path: cut.size_bytes - 1, f"{cut.path}.gone": None}
 
 
 MAX_ROUND_TRIPS = 60
