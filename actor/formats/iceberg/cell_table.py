@@ -115,6 +115,10 @@ class IcebergCells:
             raise self._unnamed(path)
         return found
 
+    def inputs(self, *_: object, **__: object) -> Mapping[str, LiveInput]:
+        """Return all files of the last snapshot by path, for its commit, which would list them again."""
+        return {one.path: one for one in self.live}
+
     def boxes(self, columns: tuple[CellColumn, ...]) -> Mapping[LiveInput, Box]:
         """Return the box of each live file; raises what the boundary does."""
         self.boundary.check_files(self.head.location, [one.file for one in self.live])
@@ -130,6 +134,7 @@ class IcebergCells:
         size_bytes = sum(one.size_bytes for one in inputs)
         require_free_space(self.head.location, size_bytes, reserved_bytes=self.reserved_disk_bytes)
         writer, target = self.opened(self.head)
+        target.at_read = self
         committer = Committer(target, JobPermission(self.control))
         written: list[StagedGroup] = []
         try:
