@@ -270,14 +270,6 @@ def test_a_job_takes_few_round_trips_to_the_jvm(ice: "IcebergLab", monkeypatch: 
         assert ice.rewrite(table, files).groups[0].status is GroupStatus.COMMITTED
 
     job(2)
-    client, calls = ice.session.sparkContext._gateway._gateway_client, list[str]()
-    real = client.send_command
-
-    def counted(command: str, *more: object, **named: object) -> object:
-        calls.append(command)
-        return real(command, *more, **named)
-
-    monkeypatch.setattr(client, "send_command", counted)
+    made = ice.round_trips(monkeypatch)
     job(3)
-    made = [one for one in calls if not one.startswith("m")]  # Objects that Python lets go of are told to the JVM.
     assert len(made) <= MAX_ROUND_TRIPS, "\n".join(made)
