@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 from shared.layout.cells.boxes import NULL, Point, number_of_row
 from shared.layout.cells.tags import ColumnPath
@@ -137,9 +138,10 @@ def number_of_text(spelled: str, text_bytes: int) -> int:
     return int.from_bytes(bytes.fromhex(spelled)[:text_bytes].ljust(TEXT_BYTES, b"\0"))
 
 
-def stored_point(stored: Sequence[Stored], row: Sequence[int | str | None]) -> Point:
-    """Return a row as a point, by its values as files store them."""
-    return tuple(one.number(value) for one, value in zip(stored, row, strict=True))
+def stored_points(stored: Sequence[Stored], rows: Sequence[Sequence[Any]]) -> list[Point]:
+    """Return rows as points, by their values as files store them: by column, as a sample is thousands of rows."""
+    columns = zip(*rows, strict=True)
+    return list(zip(*(map(one.number, column) for one, column in zip(stored, columns, strict=bool(rows))), strict=True))
 
 
 def texts_of(columns: Sequence[CellColumn]) -> list[str]:

@@ -14,6 +14,8 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import SparkSession
 
 _DELTA = "org.apache.spark.sql.delta"
+_MOST_OF = 10
+"""Items of a list that Java makes of its arguments."""
 
 
 def jvm_session(session: SparkSession) -> Any:
@@ -75,10 +77,12 @@ class Scala:
         return self._some(value)
 
     def java_list(self, items: Iterable[object]) -> Any:
-        """Copy items into a `java.util.ArrayList`: texts and numbers in one call, objects of the JVM one by one."""
+        """Return a Java list of items: texts and numbers in one call, few objects of the JVM too, more one by one."""
         given = list(items)
         if all(isinstance(item, str | int) for item in given):
             return self._mapper.readValue(json.dumps(given), self._list_class)
+        if len(given) <= _MOST_OF and None not in given:
+            return self.resolve("java.util.List.of")(*given)
         copy = self._array_list()
         for item in given:
             copy.add(item)

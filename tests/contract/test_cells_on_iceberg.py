@@ -454,6 +454,21 @@ def test_what_a_rewrite_of_others_mixes_goes_down_again(ice: IcebergLab) -> None
     assert table.require_lawful() >= cells
 
 
+MAX_ROUND_TRIPS = 105
+"""Calls of a run from Python into the JVM, of which nine delete files that hide nothing any more take two each."""
+
+
+def test_a_run_takes_few_round_trips_to_the_jvm(ice: IcebergLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = IcebergCellsTable(ice, SMALL, ("a", "b"))
+    table.insert(30_000, PAIRS.format(seed=1), files=3)
+    table.run(force=True)
+    table.insert(3_000, PAIRS.format(seed=2), files=9)
+    ice.sql(f"DELETE FROM {table.name} WHERE a % 50 = 3")
+    made = ice.round_trips(monkeypatch)
+    assert table.run().figures["operations"] == 1
+    assert len(made) <= MAX_ROUND_TRIPS, "\n".join(made)
+
+
 @pytest.mark.long("iceberg")
 def test_a_run_costs_what_is_new_and_not_what_the_table_holds(ice: IcebergLab) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"))

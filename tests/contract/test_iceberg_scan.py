@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -246,6 +247,17 @@ def test_what_a_commit_changed_is_no_more_to_read_after_a_long_history_than_afte
     assert len(long) <= 1.1 * len(short)
 
 
+def test_the_size_of_a_file_is_what_the_store_says_now(ice: "IcebergLab") -> None:
+    table = ice.create("t")
+    for number in range(2):
+        ice.append(table, number)
+    kept, cut = sorted(described(ice, table).values(), key=lambda one: one.path)
+    local = Path(cut.path.removeprefix("file:"))
+    local.write_bytes(local.read_bytes()[:-1])
+    sizes = ice.engine._tables.load(ice.location(table)).sizes(one for one in (kept.path, cut.path, f"{cut.path}.gone"))
+    assert sizes == {kept.path: kept.size_bytes, cut.path: cut.size_bytes - 1, f"{cut.path}.gone": None}
+
+
 MAX_ROUND_TRIPS = 60
 """Calls of a job from Python into the JVM, each a third of a millisecond of CPU; 128 before they were joined."""
 
@@ -260,14 +272,6 @@ def test_a_job_takes_few_round_trips_to_the_jvm(ice: "IcebergLab", monkeypatch: 
         assert ice.rewrite(table, files).groups[0].status is GroupStatus.COMMITTED
 
     job(2)
-    client, calls = ice.session.sparkContext._gateway._gateway_client, list[str]()
-    real = client.send_command
-
-    def counted(command: str, *more: object, **named: object) -> object:
-        calls.append(command)
-        return real(command, *more, **named)
-
-    monkeypatch.setattr(client, "send_command", counted)
+    made = ice.round_trips(monkeypatch)
     job(3)
-    made = [one for one in calls if not one.startswith("m")]  # Objects that Python lets go of are told to the JVM.
     assert len(made) <= MAX_ROUND_TRIPS, "\n".join(made)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.engine import IcebergEngine
@@ -81,6 +82,18 @@ class IcebergLab:
 
     def reader(self, table: str) -> IcebergTable:
         return IcebergFormat(access(), IcebergSettings(reads_folders=True)).open(self.location(table))
+
+    def round_trips(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Return where each later call of the JVM is added; that Python lets go of an object is none."""
+        client, calls = self.session.sparkContext._gateway._gateway_client, list[str]()
+        real = client.send_command
+
+        def counted(command: str, *more: object, **named: object) -> object:
+            calls.extend([] if command.startswith("m") else [command])
+            return real(command, *more, **named)
+
+        monkeypatch.setattr(client, "send_command", counted)
+        return calls
 
     def live(self, table: str, partition: PartitionKey) -> tuple[DataFile, ...]:
         files = self.engine.read_partition(self.location(table), partition).files

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from actor.cells.columns import CellColumn, Stored, stored_point
+from actor.cells.columns import CellColumn, Stored, stored_points
 from actor.cells.outputs import cuts_of
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.cell_bounds import is_bounded, read_statistics, stored_in
@@ -29,8 +29,7 @@ class CellScatter:
 
     def points(self, files: Sequence[LoggedFile], every: int) -> list[Point]:
         """Return about each so many-th row of files as a point; raises LeftToSpark."""
-        found = self.rows.read(files, self.rows.scala.row_sample(every))
-        return [stored_point(self.stored, row) for row in found]
+        return stored_points(self.stored, self.rows.read(files, self.rows.scala.row_sample(every)))
 
     def write(self, live: LiveGroup, route: Route, first: int) -> list[LoggedFile]:
         """Write the rows of the group's files, each to the output at the end of its route (see `RowTasks.write`)."""

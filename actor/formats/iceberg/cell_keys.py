@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actor.cells.columns import FIRST_DAY, INSTANTS, MS, CellColumn, Stored, stored_point
+from actor.cells.columns import FIRST_DAY, INSTANTS, MS, CellColumn, Stored, stored_points
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.parquet.file_columns import ParquetField
 from shared.layout.cells.boxes import Point
@@ -34,9 +34,9 @@ class RowKeys:
         """How many rows are left out."""
         return sum(map(len, self.hidden))
 
-    def point(self, row: Sequence[int | str | None]) -> Point:
-        """Return a row of a sample as a point."""
-        return stored_point(self.stored, row)
+    def points(self, rows: Sequence[Sequence[int | str | None]]) -> list[Point]:
+        """Return the rows of a sample as points."""
+        return stored_points(self.stored, rows)
 
 
 def find_keys(

@@ -7,6 +7,7 @@ metrics.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from actor.cells.columns import CellColumn
 from actor.cells.outputs import CellOutputs
@@ -16,8 +17,8 @@ from actor.formats.iceberg.commit import IcebergTarget
 from actor.formats.iceberg.inputs import InputGroup, LiveInput
 from actor.formats.iceberg.java_cells import JavaCells
 from actor.formats.iceberg.java_table import JavaTable
-from actor.formats.iceberg.row_group_copy import Division
-from actor.formats.iceberg.staged import StagedGroup
+from actor.formats.iceberg.row_group_copy import Division, ReadGroup
+from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.iceberg.write import StagedWriter
 from actor.not_wanted import reason_not_wanted
@@ -73,14 +74,16 @@ class IcebergCells:
     opened: Callable[[TableHead], tuple[StagedWriter, CellTarget]]
     reserved_disk_bytes: int
     head: TableHead = field(init=False)
-    """The metadata of the last snapshot, and its live files with the bounds of the clustering columns."""
+    """The metadata and columns of the last snapshot, and its live files with the bounds of the clustering columns."""
+    known: TableColumns = field(init=False)
     live: Mapping[LiveInput, Bounds] = field(init=False)
 
     def snapshot(self) -> Snapshot:
         """Return the newest version with all live files; raises what the check does."""
         head = self.head = self.table.refresh()
         self.check(head)
-        named = named_columns(self._table_columns, self.job.policy.cluster_by)
+        self.known = self.table.columns(head.metadata.configuration)
+        named = named_columns(self.known, self.job.policy.cluster_by)
         ids = [field_id for field_id, _ in named.values()]
         self.live = {} if head.current is None else self.manifests.live(head, head.current, ids)
         files = tuple(one.file for one in self.live)
@@ -106,15 +109,15 @@ class IcebergCells:
                 reason=RefusalReason.BOUNDS,
                 field=_FORMAT,
             )
-        found = cell_columns(self._table_columns, policy.cluster_by, self.manifests.modes, location)
+        found = cell_columns(self.known, policy.cluster_by, self.manifests.modes, location)
         path = self.manifests.location(f"{name_prefix(_WAITS)}{_WRITTEN}")
         if (tag_of(path), written_name(path)) != (_WAITS, _WRITTEN):
             raise self._unnamed(path)
         return found
 
-    @property
-    def _table_columns(self) -> TableColumns:
-        return self.table.columns(self.head.metadata.configuration)
+    def inputs(self, *_: object, **__: object) -> Mapping[str, LiveInput]:
+        """Return all files of the last snapshot by path, for its commit, which would list them again."""
+        return {one.path: one for one in self.live}
 
     def boxes(self, columns: tuple[CellColumn, ...]) -> Mapping[LiveInput, Box]:
         """Return the box of each live file; raises what the boundary does."""
@@ -131,6 +134,7 @@ class IcebergCells:
         size_bytes = sum(one.size_bytes for one in inputs)
         require_free_space(self.head.location, size_bytes, reserved_bytes=self.reserved_disk_bytes)
         writer, target = self.opened(self.head)
+        target.at_read = self
         committer = Committer(target, JobPermission(self.control))
         written: list[StagedGroup] = []
         try:
@@ -153,31 +157,41 @@ class IcebergCells:
         self, writer: StagedWriter, plan: CellPlan[LiveInput], run: CellRun, written: list[StagedGroup]
     ) -> dict[LiveInput, Box]:
         """Write the groups, each of which is added to `written`; return the outputs with their boxes."""
-        outputs = CellOutputs(plan, run.operations)
-        boxes: dict[LiveInput, Box] = {}
+        outputs, made = CellOutputs(plan, run.operations), list[tuple[IcebergFile, StagedGroup, int]]()
+
+        @cache
+        def read(*files: LiveInput) -> ReadGroup:
+            return writer.read(_group(files), plan.columns)
 
         def points(files: Sequence[LiveInput], every: int) -> list[Point]:
             with _named(files):
-                return writer.sample(_group(files), plan.columns, every)
+                return writer.sample(read(*files), plan.columns, every)
 
         for files, route, first in outputs.routes(points):
             with _named(files):
-                group = writer.write_divided(_group(files), _division(plan.columns, outputs, route, first))
+                group = writer.write_divided(read(*files), _division(plan.columns, outputs, route, first))
                 written.append(group)
-                boxes |= self._placed(group, plan.columns, outputs, first)
-        return boxes
+                made += [(one, group, first) for one in group.outputs]
+        return self._placed(made, plan.columns, outputs)
 
     def _placed(
-        self, group: StagedGroup, columns: tuple[CellColumn, ...], outputs: CellOutputs[LiveInput], first: int
+        self,
+        made: Sequence[tuple[IcebergFile, StagedGroup, int]],
+        columns: tuple[CellColumn, ...],
+        outputs: CellOutputs[LiveInput],
     ) -> dict[LiveInput, Box]:
-        """Return the outputs with their boxes; raises Corrupt unless each lies in the cell that its name says."""
+        """Return the files that were made, each with its group and the number of that one's first output, with boxes.
+
+        Raises Corrupt unless each lies in the cell that its name says.
+        """
         found: dict[LiveInput, Box] = {}
-        bounds = self.manifests.bounds([one.raw for one in group.outputs], _ids(columns))
-        for one, of_output in zip(group.outputs, bounds, strict=True):
+        bounds = self.manifests.bounds([one.raw for one, *_ in made], [int(column.path[0]) for column in columns])
+        for (one, group, first), of_output in zip(made, bounds, strict=True):
             path, rows = one.file.path, one.file.rows or 0
-            require_bounds(columns, of_output, rows, self.job.location)
             box = box_of(columns, of_output, rows)
-            tag = outputs.tag(first + self._number(path), box, path)
+            with _named(group.live.inputs):
+                require_bounds(columns, of_output, rows, self.job.location)
+                tag = outputs.tag(first + self._number(path), box, path)
             if tag_of(path) != tag:
                 raise Corrupt(f"the name of {path} is not of the cell {tag}; nothing was committed")
             file = replace(one.file, tags={CELL_TAG: tag})
@@ -214,10 +228,6 @@ def _division(columns: tuple[CellColumn, ...], outputs: CellOutputs[LiveInput], 
     ends = range(first, first + len(outputs_of(route)))
     prefixes = tuple(name_prefix(outputs.cell_tag(number)) for number in ends)
     return Division(columns, route, outputs.choice(route, 0), prefixes)
-
-
-def _ids(columns: Sequence[CellColumn]) -> list[int]:
-    return [int(column.path[0]) for column in columns]
 
 
 def _group(files: Sequence[LiveInput]) -> InputGroup:

@@ -158,7 +158,10 @@ class SnapshotTarget:
 
 
 class IcebergTarget(SnapshotTarget):
-    """`actor.rewrite.ports.CommitTarget` for rewrites; `comparisons` compares late rows with outputs."""
+    """`actor.rewrite.ports.CommitTarget` for rewrites; `comparisons` compares late rows with outputs.
+
+    at_read: lists the files of the snapshot of the read.
+    """
 
     def __init__(
         self,
@@ -173,6 +176,7 @@ class IcebergTarget(SnapshotTarget):
         self._check = check.check
         self._comparisons = comparisons
         self._hider = IcebergRowHider(table)
+        self.at_read: FileReader = table
         self._read: tuple[Inputs, NewestInputs] | None = None  # All files then, and the inputs as they are followed.
 
     def summary(self, groups: Sequence[StagedGroup]) -> dict[str, str]:
@@ -185,7 +189,7 @@ class IcebergTarget(SnapshotTarget):
         if self._read is None:  # Before the table is refreshed: by the metadata that its snapshot was read with.
             read = [group.live for group in offered]
             followed = NewestInputs(self._table, self.since, read)
-            self._read = files_at_read(self._table, self.head, read), followed
+            self._read = files_at_read(self.at_read, self.head, read), followed
         at_read, newest = self._read
         seen, late = self._comparisons.look(lambda: self._look(offered, newest))
         if seen.snapshot is None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from actor.formats.iceberg.delete_groups import DeletesChange
 from actor.formats.iceberg.iceberg_scala import IcebergScala
-from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, Listed, LiveInput
 from actor.formats.iceberg.listed_deletes import ListedDeletes, PartitionKeys
 from actor.formats.iceberg.newest_inputs import MOST_SNAPSHOTS, Inputs, after_changes
 from actor.formats.iceberg.scan_cache import Scan, ScanCache
@@ -200,8 +200,8 @@ class JavaTable:
 
     def _of_inputs(self, member: str, inputs: Sequence[LiveInput], *first: Any) -> Any:
         """Return what a member of `IcebergScan` returns for the tasks of inputs; first: its arguments before these."""
-        tasks, numbers = _of_one_scan(inputs)
-        return getattr(self._scala.iceberg_scan, member)(*first, tasks, self._scala.java_list(numbers))
+        tasks, numbers = _of_one_scan([one.scanned for one in inputs])
+        return getattr(self._scala.iceberg_scan, member)(*first, tasks, json.dumps(numbers))
 
     def unstage(self, name: str) -> None:
         """Forget a name."""
@@ -366,6 +366,16 @@ class JavaTable:
         """
         return self._rows.hidden(self.tasks(inputs), MOST_TEXT)
 
+    def named_in_each(self, inputs: Sequence[LiveInput]) -> list[Sequence[int] | None]:
+        """Return what `named` does of each of these files, which are of one scan, for all deletes by position."""
+        named = [delete.listed for one in inputs for delete in one.by_position]
+        if not named:
+            return [() for _ in inputs]
+        deletes, numbers = _of_one_scan(named)
+        left = iter(numbers)
+        of_each = [[one.path, *(next(left) for _ in one.by_position)] for one in inputs]
+        return list(orjson.loads(self._rows.namedInEach(deletes, json.dumps(of_each))))
+
     def hide(self, output: Any, places: Sequence[int]) -> NewDeletes:
         """Write what hides the rows at these places of an output, which is Iceberg's object."""
         has_vectors = self.head().protocol.min_writer >= FIRST_WITH_VECTORS
@@ -382,9 +392,8 @@ class JavaTable:
 
     def sizes(self, paths: Iterable[str]) -> dict[str, int | None]:
         """Return the size in bytes that the store says each of these files has now, None for one that is not there."""
-        io = self._table.io()
-        files = {path: io.newInputFile(path) for path in paths}  # Without a length, which it would return as it is.
-        return {path: int(file.getLength()) if file.exists() else None for path, file in files.items()}
+        asked = list(paths)
+        return dict(zip(asked, json.loads(self._scala.iceberg_scan.sizes(self._table, json.dumps(asked))), strict=True))
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files that no snapshot refers to; what cannot be deleted is logged, and is an orphan."""
@@ -403,9 +412,9 @@ def new_deletes(raw: Any, sequence: int | None) -> NewDeletes:
     return NewDeletes(name, path, int(raw.fileSizeInBytes()), sequence, raw)
 
 
-def _of_one_scan(inputs: Sequence[LiveInput]) -> tuple[Any, list[int]]:
-    """Return Java's list of the tasks of these files, and the number of each in it; raises ValueError for several."""
-    scanned = [one.scanned for one in inputs if one.scanned is not None]
-    if len(scanned) < len(inputs) or any(one.objects is not scanned[0].objects for one in scanned):
+def _of_one_scan(listed: Sequence[Listed | None]) -> tuple[Any, list[int]]:
+    """Return Java's list of these objects, and the number of each in it; raises ValueError for several."""
+    scanned = [one for one in listed if one is not None]
+    if len(scanned) < len(listed) or any(one.objects is not scanned[0].objects for one in scanned):
         raise ValueError("a number names a file in its own scan alone, and these files are of several")
     return scanned[0].objects, [one.number for one in scanned]

@@ -5,8 +5,10 @@ Files are read and written through the table's own file IO, and lie where its lo
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
+import orjson
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.cell_keys import RowKeys
@@ -45,12 +47,12 @@ class IcebergTasks:
     def _described(self, inputs: Sequence[LiveInput], files: Sequence[tuple[str, int]]) -> DescribedFiles:
         paths, sizes = (json.dumps(given) for given in zip(*files, strict=True))
         found = self._group(inputs).columns(paths, sizes, THREADS, json.dumps(LINEAGE_IDS))
-        return decode_described(json.loads(found))
+        return decode_described(_decoded(found))
 
     def check_pages(self, inputs: Sequence[LiveInput]) -> None:
         """Raise what copying raises for a page that differs from its checksum."""
         if inputs:
-            self._group(inputs).checkPages(jvm_context(self.session))
+            self._group(inputs).checkPages(self._context[0])
 
     def mismatch(self, inputs: Sequence[LiveInput]) -> str:
         """Return why the columns or the partitions of inputs of one schema are not the table's."""
@@ -58,7 +60,7 @@ class IcebergTasks:
 
     def copy(self, inputs: Sequence[LiveInput], end_bytes: int) -> Mapping[str, Any]:
         """Copy the row groups of the inputs into a file below `end_bytes` (0: of any size) and return what it is."""
-        return _decoded(self._group(inputs).copied(jvm_context(self.session), end_bytes))
+        return _decoded(self._group(inputs).copied(self._context[0], end_bytes))
 
     def merge(self, inputs: Sequence[LiveInput], how: MergeSettings, hidden: Any = None) -> Mapping[str, Any]:
         """Merge the inputs column by column and return what the file is, or its `obstacle`.
@@ -89,7 +91,7 @@ class IcebergTasks:
         given = json.dumps(dict(settings)), codec.upper(), *keys.texts, self._scala.cut_tree.of(json.dumps(cuts))
         return _decoded(self._group(inputs).divided(*self._context, *given, json.dumps(prefixes)))
 
-    @property
+    @cached_property
     def _context(self) -> tuple[Any, Any]:
         return jvm_context(self.session), self._scala.hadoop_conf(self.session)
 
@@ -110,5 +112,5 @@ class IcebergTasks:
 
 
 def _decoded(result: Any) -> Mapping[str, Any]:
-    found: dict[str, Any] = json.loads(result)
+    found: dict[str, Any] = orjson.loads(result)
     return found

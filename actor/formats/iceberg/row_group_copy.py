@@ -6,6 +6,7 @@ deleted by position out of divisions; what no task writes exactly is left to Spa
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from actor.cells.columns import CellColumn
@@ -30,21 +31,24 @@ from shared.layout.cells.routes import Route
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """An output of one of our tasks, as Iceberg's object, whose rows are its footer's; None where no row is left.
+    """An output of one of our tasks, with its size in bytes, as Iceberg's object, whose rows are its footer's.
 
-    hidden_rows: how many rows of the inputs it leaves out, because they are deleted.
+    None where no row is left. hidden_rows: how many rows of the inputs it leaves out, because they are deleted.
     """
 
+    path: str
+    size_bytes: int
     raw: Any
     hidden_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ReadGroup:
-    """A group with what the footers of its files say."""
+    """A group with what the footers of its files say; moved: how a task moves its rows, None: Spark has to."""
 
     live: InputGroup
     footers: GroupFooters
+    moved: tuple[RowKeys, MergeSettings] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,7 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
             return None
         count = int(hidden.count())
         if count == sum(one.rows for one in inputs):
-            return CopiedFile(None, count)
+            return CopiedFile("", 0, None, count)
         merged = self._merged(live, how, hidden)
         return None if merged is None else replace(merged, hidden_rows=count)
 
@@ -153,46 +157,44 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
             return None
         return self._described(live, result, is_whole=hidden is None)
 
-    def sample(self, live: ReadGroup, columns: Sequence[CellColumn], every: int) -> list[Point] | None:
+    def read(self, live: InputGroup, columns: Sequence[CellColumn]) -> ReadGroup:
+        """Return the group with what its footers say, and how a task moves its rows by these columns."""
+        read = ReadGroup(live, self.footers(live))
+        how = self._settings(self._choose(read, [len(one.by_position) < len(one.deletes) for one in live.inputs]))
+        if how is None:
+            return read
+        keys = find_keys(read.footers, columns, self._table.named_in_each(live.inputs))
+        return read if keys is None else replace(read, moved=(keys, how))
+
+    def sample(self, live: ReadGroup, every: int) -> list[Point] | None:
         """Return about each so many-th row as a point; None if Spark has to read them."""
-        moved = self._moved(live, columns)
-        if moved is None:
+        if live.moved is None:
             return None
-        keys, _ = moved
+        keys, _ = live.moved
         result = self._classes.run(lambda: self._tasks.sample(live.live.inputs, keys, every))
-        return None if result is None or "obstacle" in result else [keys.point(row) for row in result["read"]]
+        return None if result is None or "obstacle" in result else keys.points(result["read"])
 
     def divide(self, live: ReadGroup, division: Division) -> DividedFiles | None:
         """Divide the rows of the group; None if Spark has to."""
         inputs, columns = live.live.inputs, division.columns
-        moved = self._moved(live, columns)
-        if moved is None:
+        if live.moved is None:
             return None
-        keys, how = moved
+        keys, how = live.moved
         cuts = cuts_of(division.route, keys.stored)
         result = self._classes.run(lambda: self._tasks.divide(inputs, keys, how, cuts, division.prefixes))
         if result is None or "obstacle" in result:
             return None
         sizes, ids = {one["place"]: one["size"] for one in result["outputs"]}, [int(one.path[0]) for one in columns]
         try:
-            made = [self._tasks.describe_part(inputs, *one, ids) for one in sizes.items()]
+            made = [CopiedFile(*one, self._tasks.describe_part(inputs, *one, ids)) for one in sizes.items()]
         except BaseException:
             self._table.delete(sizes)
             raise
-        if None in made:  # Footers leave out bounds of long texts, and Iceberg's own writer takes them from memory.
+        if any(one.raw is None for one in made):
+            # Footers leave out bounds of long texts, and Iceberg's own writer takes them from memory.
             self._table.delete(sizes)
             return None
-        return DividedFiles(tuple(map(CopiedFile, made)), keys.hidden_rows)
-
-    def _moved(self, live: ReadGroup, columns: Sequence[CellColumn]) -> tuple[RowKeys, MergeSettings] | None:
-        """Return the keys by which a task moves rows of the group, and its settings; None if Spark has to move them."""
-        inputs = live.live.inputs
-        how = self._settings(self._choose(live, [len(one.by_position) < len(one.deletes) for one in inputs]))
-        if how is None:
-            return None
-        hidden = [self._table.named(one.path, one.by_position) if one.deletes else () for one in inputs]
-        keys = find_keys(live.footers, columns, hidden)
-        return None if keys is None else (keys, how)
+        return DividedFiles(tuple(made), keys.hidden_rows)
 
     def _settings(self, chosen: CopyCandidate | NotCopied) -> MergeSettings | None:
         """Return the settings of a task that writes the group by column, None if that is not exact."""
@@ -206,9 +208,8 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
     def _described(self, live: ReadGroup, result: Mapping[str, Any], *, is_whole: bool) -> CopiedFile:
         inputs, made = live.live.inputs, (result["place"], result["size"])
         try:
-            return CopiedFile(
-                self._tasks.describe(inputs, *made) if is_whole else self._tasks.describe_part(inputs, *made, ())
-            )
+            describe = self._tasks.describe if is_whole else partial(self._tasks.describe_part, columns=())
+            return CopiedFile(*made, describe(inputs, *made))
         except BaseException:
             self._table.delete([result["place"]])
             raise

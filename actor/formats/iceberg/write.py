@@ -91,7 +91,10 @@ class BytesCopier(Protocol):
     def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
         """Merge the group column by column into one file, without deleted rows; None if that is not exact."""
 
-    def sample(self, live: ReadGroup, columns: Sequence[CellColumn], every: int) -> list[Point] | None:
+    def read(self, live: InputGroup, columns: Sequence[CellColumn]) -> ReadGroup:
+        """Return the group with what its footers say, and how a task moves its rows by these columns."""
+
+    def sample(self, live: ReadGroup, every: int) -> list[Point] | None:
         """Return about each so many-th row as a point; None if Spark has to read them."""
 
     def divide(self, live: ReadGroup, division: Division) -> DividedFiles | None:
@@ -172,26 +175,30 @@ class StagedWriter:
         with self._refused_damage(live):
             return self._encode(live, EncodeReason.DELETE_FILES, self._copier.footers(live), removal)
 
-    def write_divided(self, live: InputGroup, division: Division) -> StagedGroup:
-        """Write the group's rows as several files; raises as `write` does."""
+    def read(self, live: InputGroup, columns: Sequence[CellColumn]) -> ReadGroup:
+        """Return a group whose rows are to be divided by these columns; raises as `write` does."""
         with self._refused_damage(live):
-            read = ReadGroup(live, self._copier.footers(live))
+            return self._copier.read(live, columns)
+
+    def write_divided(self, read: ReadGroup, division: Division) -> StagedGroup:
+        """Write the group's rows as several files; raises as `write` does."""
+        live = read.live
+        with self._refused_damage(live):
             made = self._copier.divide(read, division)
             if made is None:
                 return self._encode(live, EncodeReason.ROW_ORDER, read.footers, division=division)
             expected = sum(one.rows for one in live.inputs) - made.hidden_rows
-            outputs = tuple(_output(one.raw, live) for one in made.outputs)
+            outputs = tuple(_made(one, live) for one in made.outputs)
             staged = StagedGroup(live, outputs, expected, EncodeReason.ROW_ORDER, by_column=True)
             return self._checked(staged, read.footers, PathTaken.DIVIDED_BY_COLUMN)
 
-    def sample(self, live: InputGroup, columns: Sequence[CellColumn], every: int) -> list[Point]:
+    def sample(self, read: ReadGroup, columns: Sequence[CellColumn], every: int) -> list[Point]:
         """Return about each so many-th row by these columns; raises as `write` does."""
-        with self._refused_damage(live):
-            read = ReadGroup(live, self._copier.footers(live))
-            found = self._copier.sample(read, columns, every)
+        with self._refused_damage(read.live):
+            found = self._copier.sample(read, every)
             if found is not None:
                 return found
-            with self._staged(live, read.footers) as (_, frame):
+            with self._staged(read.live, read.footers) as (_, frame):
                 numbered = frame.selectExpr(*texts_of(columns), f"monotonically_increasing_id() AS {_ROW}")
                 rows = numbered.filter(is_sampled(_ROW, every)).drop(_ROW).collect()
                 return [point_of(columns, row.asDict()) for row in rows]
@@ -215,7 +222,7 @@ class StagedWriter:
     def _joined(self, read: ReadGroup, made: CopiedFile, reason: EncodeReason | None = None) -> StagedGroup:
         """Return what one of our tasks made of inputs; `reason`: why it was not copied."""
         expected = sum(one.rows for one in read.live.inputs) - made.hidden_rows
-        outputs = () if made.raw is None else (_output(made.raw, read.live),)
+        outputs = () if made.raw is None else (_made(made, read.live),)
         is_merged = reason is not None
         staged = StagedGroup(read.live, outputs, expected, reason, by_column=is_merged, in_order=True)
         return self._checked(staged, read.footers, PathTaken.BY_COLUMN if is_merged else PathTaken.COPIED)
@@ -371,6 +378,10 @@ def _column(path: Sequence[str]) -> Column:
 
 
 def _output(raw: Any, live: InputGroup) -> IcebergFile:
-    size_bytes, rows = int(raw.fileSizeInBytes()), int(raw.recordCount())
-    file = DataFile(str(raw.location()), size_bytes, live.group.partition, rows=rows, tags=live.group.tags)
-    return IcebergFile(file, raw)
+    return _made(CopiedFile(str(raw.location()), int(raw.fileSizeInBytes()), raw), live)
+
+
+def _made(one: CopiedFile, live: InputGroup) -> IcebergFile:
+    rows = int(one.raw.recordCount())
+    file = DataFile(one.path, one.size_bytes, live.group.partition, rows=rows, tags=live.group.tags)
+    return IcebergFile(file, one.raw)

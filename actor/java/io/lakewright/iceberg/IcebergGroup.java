@@ -117,10 +117,8 @@ public final class IcebergGroup {
   /** Throws what copying throws for a page that differs from its checksum. */
   public void checkPages(SparkContext context) throws Exception {
     for (int i = 0; i < inputs.size(); i++) {
-      ArrayList path = new ArrayList();
-      path.add(paths.get(i));
-      ArrayList size = new ArrayList();
-      size.add(sizes.get(i));
+      ArrayList path = new ArrayList(paths.subList(i, i + 1));
+      ArrayList size = new ArrayList(sizes.subList(i, i + 1));
       ParquetTask.run(context, new RowGroupCopy(new PageCheck(store), path, size, NAME, SUFFIX, 0L));
     }
   }

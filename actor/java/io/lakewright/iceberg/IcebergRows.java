@@ -76,6 +76,19 @@ public final class IcebergRows {
     return Json.text(positions);
   }
 
+  /** Returns what `named` does of each data file, as JSON, by arrays of its path and the numbers of its deletes. */
+  public String namedInEach(IcebergDeletes deletes, String files) throws IOException {
+    List<String> found = new ArrayList<>();
+    for (Object[] file : Json.read(files, Object[][].class)) {
+      List<DeleteFile> named = new ArrayList<>();
+      for (int i = 1; i < file.length; i++) {
+        named.add(deletes.get((Integer) file[i]));
+      }
+      found.add(named((String) file[0], named));
+    }
+    return found.toString();
+  }
+
   /** Returns whether a file of positions names rows of this data file alone; false if it has more than that to be read. */
   public static boolean isOfOneFile(Table table, DeleteFile delete, String path, long atMost) {
     if (delete.recordCount() > atMost) {

@@ -3,6 +3,7 @@ package io.lakewright.iceberg;
 import io.lakewright.spark.Json;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -22,6 +23,7 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.TableScan;
 import org.apache.iceberg.expressions.Expression;
 import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
 import org.apache.iceberg.util.StructLikeWrapper;
@@ -42,14 +44,9 @@ public final class IcebergScan {
     }
     scan = names.isEmpty() ? scan : (TableScan) scan.includeColumnStats(names);
     scan = filter == null ? scan : (TableScan) scan.filter(filter);
-    CloseableIterable found = scan.planFiles();
-    List tasks = new ArrayList();
-    try {
-      for (Iterator one = found.iterator(); one.hasNext(); ) {
-        tasks.add(one.next());
-      }
-    } finally {
-      found.close();
+    List<FileScanTask> tasks = new ArrayList<>();
+    try (CloseableIterable<FileScanTask> found = scan.planFiles()) {
+      found.forEach(tasks::add);
     }
     return tasks;
   }
@@ -108,34 +105,26 @@ public final class IcebergScan {
     return Json.text(rows);
   }
 
-  /** Returns the tasks with these numbers. */
-  public static List tasks(List tasks, List numbers) {
-    List found = new ArrayList();
-    for (int i = 0; i < numbers.size(); i++) {
-      found.add(tasks.get(((Number) numbers.get(i)).intValue()));
+  /** Returns the tasks with these numbers, a JSON array. */
+  public static List<FileScanTask> tasks(List<FileScanTask> tasks, String numbers) throws IOException {
+    List<FileScanTask> found = new ArrayList<>();
+    for (Number number : Json.numbers(numbers)) {
+      found.add(tasks.get(number.intValue()));
     }
     return found;
   }
 
   /** Returns the files of the tasks with these numbers. */
-  public static List files(List tasks, List numbers) {
-    List found = tasks(tasks, numbers);
-    for (int i = 0; i < found.size(); i++) {
-      found.set(i, ((FileScanTask) found.get(i)).file());
-    }
+  public static List<DataFile> files(List<FileScanTask> tasks, String numbers) throws IOException {
+    List<DataFile> found = new ArrayList<>();
+    tasks(tasks, numbers).forEach(task -> found.add(task.file()));
     return found;
   }
 
   /** Returns of the files of the tasks with these numbers the id of the first row, and the sequence number of the data. */
-  public static List lineage(List tasks, List numbers) {
-    List files = files(tasks, numbers);
-    List found = new ArrayList();
-    for (int i = 0; i < files.size(); i++) {
-      List one = new ArrayList();
-      one.add(((DataFile) files.get(i)).firstRowId());
-      one.add(((DataFile) files.get(i)).dataSequenceNumber());
-      found.add(one);
-    }
+  public static List<List<Long>> lineage(List<FileScanTask> tasks, String numbers) throws IOException {
+    List<List<Long>> found = new ArrayList<>();
+    files(tasks, numbers).forEach(file -> found.add(Arrays.asList(file.firstRowId(), file.dataSequenceNumber())));
     return found;
   }
 
@@ -162,12 +151,18 @@ public final class IcebergScan {
     return count;
   }
 
-  /** Has a rewrite remove the files of the tasks with these numbers; returns how many. */
-  public static int remove(RewriteFiles rewrite, List tasks, List numbers) {
-    List files = files(tasks, numbers);
-    for (int i = 0; i < files.size(); i++) {
-      rewrite.deleteFile((DataFile) files.get(i));
+  /** Has a rewrite remove the files of the tasks with these numbers. */
+  public static void remove(RewriteFiles rewrite, List<FileScanTask> tasks, String numbers) throws IOException {
+    files(tasks, numbers).forEach(rewrite::deleteFile);
+  }
+
+  /** Returns the size in bytes that the store says each of these files has now, null for one that is not there, as JSON. */
+  public static String sizes(Table table, String paths) throws IOException {
+    List<Long> sizes = new ArrayList<>();
+    for (String path : Json.texts(paths)) {
+      InputFile file = table.io().newInputFile(path); // Without a length, which it would return as it is.
+      sizes.add(file.exists() ? Long.valueOf(file.getLength()) : null);
     }
-    return files.size();
+    return Json.text(sizes);
   }
 }

@@ -92,6 +92,6 @@ def test_files_in_folders_of_values_that_the_output_would_not_name_are_left_to_s
     monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
 ) -> None:
     bench = FakeRowTasks()
-    monkeypatch.setattr(bench.tasks.paths, "loses_folder", lambda values, paths: is_lost and values == {"p": "a"})
+    monkeypatch.setattr(bench.tasks.paths, "loses_folder", lambda values, _: is_lost and values == {"p": "a"})
     found = find_row_tasks(bench.scala, bench.tasks, [("v",)], bench.live, STORED, {"p": "a"})
     assert (found is None) is is_lost

@@ -66,7 +66,7 @@ def test_keys_are_found_in_structs_and_hidden_rows_are_counted() -> None:
     found = find_keys(footers(FileSchema((NUMBER, INSIDE))), [column("long", 4), column("long")], [(), (3, 5)])
     assert found == RowKeys((Stored(), Stored()), (("s", "y"), ("a",)), ((), (3, 5)))
     assert (found.texts, found.hidden_rows) == (('[["s", "y"], ["a"]]', "[[], [3, 5]]"), 2)
-    assert found.point([7, None]) == (7, NULL)
+    assert (found.points([[7, None], [8, 9]]), found.points([])) == ([(7, NULL), (8, 9)], [])
 
 
 def test_files_that_store_keys_otherwise_or_hide_too_many_rows_are_left_to_spark() -> None:

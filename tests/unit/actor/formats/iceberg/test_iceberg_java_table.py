@@ -97,8 +97,8 @@ class Classes:
     def _rows(self, tasks: Tasks) -> str:
         return json.dumps([[one.path, 10, 1, 0, 0, 0, 0, self._values, "parquet", False, 0] for one in tasks])
 
-    def _remove(self, rewrite: Rewrite, tasks: Tasks, numbers: list[int]) -> int:
-        paths = [tasks[number].path for number in numbers]
+    def _remove(self, rewrite: Rewrite, tasks: Tasks, numbers: str) -> int:
+        paths = [tasks[number].path for number in json.loads(numbers)]
         self.removed.append((tasks, paths))
         for path in paths:
             rewrite.deleteFile(path)
@@ -210,7 +210,7 @@ def test_a_commit_replaces_its_inputs_and_is_the_last_call() -> None:
 def test_a_removal_of_rows_is_made_upon_the_metadata_that_were_read_and_each_input_must_be_live() -> None:
     change, tasks = Rewrite(), Tasks([Task("a")])
     table = rewritten(change)
-    classes_of(table).iceberg_scan.files = lambda tasks, numbers: [tasks[number].path for number in numbers]
+    classes_of(table).iceberg_scan.files = lambda tasks, numbers: [tasks[number].path for number in json.loads(numbers)]
     upon = replace(HEAD, records=MetadataRecords(path="v9"))
     table.overwrite([StagedGroup(group_of(read("a", tasks)), (OUTPUT,), 1)], upon=upon, summary={"key": "value"})
     assert classes_of(table).required == [("v9",)]
@@ -394,6 +394,23 @@ def test_delete_files_are_read_and_written_by_our_class() -> None:
     assert rows.calls[3] == ("hide", "java b", "[2, 3]", False)
 
 
+def test_rows_that_are_deleted_by_position_are_read_in_one_call_for_all_files_of_a_group() -> None:
+    made, objects = table_of(), Tasks()
+    classes_of(made).resolve = lambda _name: Rows  # type: ignore[method-assign, assignment, return-value]
+    plain = LiveInput("a", 10, 1, 0, (), DataFile("a", 10, WHOLE_TABLE, rows=1))
+    assert made.named_in_each([plain, plain]) == [(), ()]
+    deletes = [
+        AppliedDelete("d", kind, 1, is_exact=False, listed=Listed(objects, number))
+        for number, kind in enumerate((DeleteKind.POSITION, DeleteKind.EQUALITY, DeleteKind.VECTOR))
+    ]
+    rows: Rows = made._rows
+    rows.answer = "[[], [1, 5]]"
+    assert made.named_in_each([plain, replace(plain, path="b", deletes=tuple(deletes))]) == [[], [1, 5]]
+    assert rows.calls[1:] == [("namedInEach", objects, '[["a"], ["b", 0, 2]]')]
+    with pytest.raises(ValueError, match="in its own scan"):
+        made.named_in_each([replace(plain, deletes=(replace(deletes[0], listed=None),))])
+
+
 def test_the_order_of_a_read_is_that_of_sparks_plan() -> None:
     table = table_of()
     classes_of(table).resolve = lambda _name: SimpleNamespace(of=lambda frame: f'["{frame}"]')  # type: ignore[method-assign]
@@ -401,15 +418,9 @@ def test_the_order_of_a_read_is_that_of_sparks_plan() -> None:
 
 
 def test_the_size_of_a_file_is_what_the_store_says_now() -> None:
-    """A file object that is given a length returns it as it is, so it is made without one."""
-    disk = {"a": 10, "b": 20}
-
-    def new_input_file(path: str, *length: int) -> Any:
-        return SimpleNamespace(getLength=lambda: length[0] if length else disk[path], exists=lambda: path in disk)
-
-    io = SimpleNamespace(newInputFile=new_input_file)
-    table = JavaTable(object(), SimpleNamespace(io=lambda: io), "catalog://c/t")  # type: ignore[arg-type]
-    assert table.sizes(["a", "b", "c"]) == {"a": 10, "b": 20, "c": None}
+    table, disk = table_of(), {"a": 10, "b": 20}
+    classes_of(table).iceberg_scan.sizes = lambda _, paths: json.dumps([disk.get(path) for path in json.loads(paths)])
+    assert table.sizes(path for path in ("a", "b", "c")) == {"a": 10, "b": 20, "c": None}
 
 
 def test_a_snapshot_is_scanned_once_for_what_plans_a_rewrite_what_writes_it_and_its_commit(

@@ -114,7 +114,7 @@ class Bench:
             delete=lambda paths: self.deleted.extend(paths),
             columns=lambda _: TableColumns((Field("a", "int64", 1),)),
             location="t",
-            named=lambda *_: self.named,
+            named_in_each=lambda files: [self.named if one.deletes else () for one in files],
             hidden=lambda _: None if self.hidden is None else SimpleNamespace(count=lambda: self.hidden),
         )
         head = SimpleNamespace(
@@ -130,7 +130,7 @@ class Bench:
 
 def test_an_output_is_what_iceberg_says_of_the_file_that_the_task_made() -> None:
     bench = Bench(Tasks(DONE))
-    assert bench.copy() == CopiedFile(("t/data/out.parquet", 20))
+    assert bench.copy() == CopiedFile("t/data/out.parquet", 20, ("t/data/out.parquet", 20))
     assert (bench.tasks.calls, bench.deleted) == (["footers", "mismatch", "copy"], [])
 
 
@@ -175,7 +175,7 @@ def merged(end: Any, reason: EncodeReason, **properties: str) -> tuple[Any, list
 
 
 def test_a_group_that_only_its_layout_keeps_from_being_copied_is_merged() -> None:
-    done = CopiedFile(("t/data/out.parquet", 20))
+    done = CopiedFile("t/data/out.parquet", 20, ("t/data/out.parquet", 20))
     assert merged(DONE, EncodeReason.SMALL_ROW_GROUPS) == (done, ["merge zstd"])
     assert merged(DONE, EncodeReason.SCHEMA) == (None, [])
     assert merged({"obstacle": "damaged"}, EncodeReason.DICTIONARIES) == (None, ["merge zstd"])
@@ -259,12 +259,12 @@ def merged_without_deleted(hidden: int | None, end: Any = DONE, *deletes: Any) -
 @pytest.mark.parametrize("hidden", [0, 2, 199])
 def test_rows_that_are_deleted_are_left_out_of_a_merge(hidden: int) -> None:
     """The output is described as one that has some rows of its inputs: what is known of all holds for no part."""
-    made = CopiedFile(("t/data/out.parquet", 20, ()), hidden)
+    made = CopiedFile("t/data/out.parquet", 20, ("t/data/out.parquet", 20, ()), hidden)
     assert merged_without_deleted(hidden) == (made, ["mismatch", f"merge zstd without {hidden}"])
 
 
 def test_a_group_of_which_no_row_is_left_needs_no_task() -> None:
-    assert merged_without_deleted(200) == (CopiedFile(None, 200), ["mismatch"])
+    assert merged_without_deleted(200) == (CopiedFile("", 0, None, 200), ["mismatch"])
 
 
 def test_what_tasks_cannot_leave_out_exactly_is_left_to_spark() -> None:
@@ -293,17 +293,17 @@ def moved(end: Any, *deletes: Any, rule: CopyRule | None = None, **of_bench: Any
     bench.tasks.schemas["s"] = FileSchema((ParquetField("a", 1, physical="INT64"),))
     for name, value in of_bench.items():
         setattr(bench, name, value)
-    read = ReadGroup(bench.live, bench.copier.footers(bench.live))
-    bench.tasks.calls.clear()
-    return bench, bench.copier.sample(read, COLUMNS, 5) if "read" in end else bench.copier.divide(read, DIVISION)
+    read = bench.copier.read(bench.live, COLUMNS)
+    return bench, bench.copier.sample(read, 5) if "read" in end else bench.copier.divide(read, DIVISION)
 
 
 def test_rows_are_divided_by_a_task_without_those_that_are_deleted_by_position() -> None:
     bench, made = moved(PARTS, VECTOR)
-    assert made == DividedFiles((CopiedFile(("t/x", 20, [1])), CopiedFile(("t/y", 21, [1]))), 2)
-    assert bench.tasks.calls == ["mismatch", "divide zstd [[0, 7, -1, -2]] ('x.', 'y.') without 2"]
+    parts = (("t/x", 20), ("t/y", 21))
+    assert made == DividedFiles(tuple(CopiedFile(*one, (*one, [1])) for one in parts), 2)
+    assert bench.tasks.calls == ["footers", "mismatch", "divide zstd [[0, 7, -1, -2]] ('x.', 'y.') without 2"]
     bench, points = moved({"read": [[8], [None]]})
-    assert (points, bench.tasks.calls) == ([(8,), (NULL,)], ["mismatch", "sample 5 without 0"])
+    assert (points, bench.tasks.calls) == ([(8,), (NULL,)], ["footers", "mismatch", "sample 5 without 0"])
 
 
 def test_deletes_by_value_and_what_a_task_cannot_write_are_left_to_spark() -> None:
@@ -317,7 +317,7 @@ def test_deletes_by_value_and_what_a_task_cannot_write_are_left_to_spark() -> No
 
 def test_parts_that_cannot_be_described_or_have_no_bounds_are_all_deleted() -> None:
     bench, _ = moved({"obstacle": "damaged"})
-    read, bench.tasks.end = ReadGroup(bench.live, bench.copier.footers(bench.live)), PARTS
+    read, bench.tasks.end = bench.copier.read(bench.live, COLUMNS), PARTS
     bench.tasks.unbounded = ["t/y"]
     assert (bench.copier.divide(read, DIVISION), bench.deleted) == (None, ["t/x", "t/y"])
     bench.tasks.describes = False

@@ -56,6 +56,10 @@ class JavaFile:
         return self._rows
 
 
+def copied(made: JavaFile) -> CopiedFile:
+    return CopiedFile(made.location(), made.fileSizeInBytes(), made)
+
+
 class FakeJavaTable:
     """Holds what was staged, and gives the outputs that the test lists."""
 
@@ -153,7 +157,10 @@ class Copier:
         self.divided = divided
         self.sampled: list[Point] | None = None
 
-    def sample(self, live: ReadGroup, columns: Any, every: int) -> list[Point] | None:
+    def read(self, live: InputGroup, columns: Any) -> ReadGroup:
+        return ReadGroup(live, self.seen)
+
+    def sample(self, live: ReadGroup, every: int) -> list[Point] | None:
         return self.sampled
 
     def divide(self, live: ReadGroup, division: Division) -> DividedFiles | None:
@@ -169,10 +176,10 @@ class Copier:
     def copy(self, live: ReadGroup) -> CopiedFile | NotCopied:
         if self._is_merged:
             return NotCopied(EncodeReason.DICTIONARIES)
-        return NotCopied(EncodeReason.SCHEMA) if self.output is None else CopiedFile(self.output)
+        return NotCopied(EncodeReason.SCHEMA) if self.output is None else copied(self.output)
 
     def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
-        return CopiedFile(self.output) if self._is_merged else None
+        return copied(self.output) if self._is_merged and self.output is not None else None
 
 
 class Reader:
@@ -209,7 +216,9 @@ def write(
     division: Division | None = None,
 ) -> Any:
     writer = StagedWriter(table, frame, copier or Copier(copied), HEAD, reader or Reader())  # type: ignore[arg-type]
-    return writer.write(group(*deletes)) if division is None else writer.write_divided(group(*deletes), division)
+    if division is None:
+        return writer.write(group(*deletes))
+    return writer.write_divided(writer.read(group(*deletes), division.columns), division)
 
 
 def group(*deletes: Any) -> InputGroup:
@@ -285,7 +294,7 @@ class WithoutDeleted(Copier):
 
     def __init__(self, output: JavaFile | None, hidden: int) -> None:
         super().__init__()
-        self.made = CopiedFile(output, hidden)
+        self.made = CopiedFile("", 0, None, hidden) if output is None else replace(copied(output), hidden_rows=hidden)
 
     def copy(self, live: ReadGroup) -> NotCopied:
         return NotCopied(EncodeReason.DELETE_FILES)
@@ -377,7 +386,7 @@ def test_a_group_that_is_divided_has_an_output_for_each_part_and_the_names_of_al
 
 def test_a_group_that_a_task_divides_is_not_staged_and_its_rows_are_counted() -> None:
     divided, reader, table = (
-        DividedFiles((CopiedFile(JavaFile(150)), CopiedFile(JavaFile(47))), 3),
+        DividedFiles((copied(JavaFile(150)), copied(JavaFile(47))), 3),
         Reader(),
         FakeJavaTable(),
     )
@@ -394,14 +403,15 @@ def test_a_group_that_a_task_divides_is_not_staged_and_its_rows_are_counted() ->
 def test_rows_of_a_group_are_sampled_and_nothing_stays_staged() -> None:
     table, frame, copier = FakeJavaTable(), FakeFrame(0), Copier()
     writer = StagedWriter(table, frame, copier, HEAD, Reader())  # type: ignore[arg-type]
-    assert writer.sample(group(), CELLS, 5) == [(7,), (7,)]
+    read = writer.read(group(), CELLS)
+    assert writer.sample(read, CELLS, 5) == [(7,), (7,)]
     assert (frame.selected[0], frame.filters) == (
         "CAST(`a` AS STRING) AS c0",
         ["pmod(xxhash64(__lakewright_row), 5) = 0"],
     )
     assert (table.staged, table.prefixes) == (set(), None)
     copier.sampled = [(8,)]
-    assert writer.sample(group(), CELLS, 5) == [(8,)]
+    assert writer.sample(read, CELLS, 5) == [(8,)]
     assert len(frame.filters) == 1, "Spark read no row"
 
 
@@ -520,7 +530,7 @@ WAYS = {
     PathTaken.BY_COLUMN: Copier(JavaFile(200), is_merged=True),
     PathTaken.ENCODED: Copier(),
     PathTaken.DIVIDED: Copier(),
-    PathTaken.DIVIDED_BY_COLUMN: Copier(divided=DividedFiles((CopiedFile(JavaFile(200)),), 0)),
+    PathTaken.DIVIDED_BY_COLUMN: Copier(divided=DividedFiles((copied(JavaFile(200)),), 0)),
 }
 
 
