@@ -85,6 +85,10 @@ class TableLoader:
             raise InvalidInput(f"{location} names a catalog and no table", field="location")
         return JavaTable(self._scala, self._load(name, self._identifier(parts)), location, self._heads, self._scans)
 
+    def forget_scans(self, location: str) -> None:
+        """Let go of what was read of a table's files."""
+        self._scans.drop(location)
+
     def _made_identifier(self, parts: tuple[str, ...]) -> Any:
         namespace = self._scala.resolve("org.apache.iceberg.catalog.Namespace").of(self._array(parts[:-1]))
         return self._scala.resolve("org.apache.iceberg.catalog.TableIdentifier").of(namespace, parts[-1])

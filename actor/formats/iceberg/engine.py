@@ -268,6 +268,7 @@ class IcebergEngine(JvmEngine):
             session = self._spark
             bound: Callable[[], AbstractContextManager[object]] = nullcontext
             if tags:
+                stack.callback(self._tables.forget_scans, location)
                 lease = self._sessions.lease(tag=tags[0], more_tags=tags[1:], conf=SESSION_CONF)
                 owned = stack.enter_context(lease)
                 session, bound = stack.enter_context(self._sessions.bound(owned)), partial(self._sessions.bound, owned)

@@ -1,4 +1,7 @@
-"""The files of the scans that were made last: what plans a rewrite, what writes it and its commit read one snapshot."""
+"""The files of the scans that were made last: what plans a rewrite, what writes it and its commit read one snapshot.
+
+They are let go of with the job.
+"""
 
 import threading
 from collections import OrderedDict
@@ -49,3 +52,9 @@ class ScanCache:
             self._scans.move_to_end(key)
             if len(self._scans) > SCANS:
                 self._scans.popitem(last=False)
+
+    def drop(self, location: str) -> None:
+        """Let go of a table's scans."""
+        with self._lock:
+            for key in [one for one in self._scans if one[0] == location]:
+                del self._scans[key]

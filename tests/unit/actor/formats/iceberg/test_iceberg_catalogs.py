@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.formats.iceberg.catalogs import TableLoader, java_options
+from actor.formats.iceberg.scan_cache import Scan
 from tests.support.java_errors import JavaError
 
 
@@ -126,3 +127,11 @@ def test_no_reports_are_posted_to_a_rest_catalog_unless_its_options_want_them(
     monkeypatch.setattr(TableLoader, "_hadoop", lambda _: None)
     TableLoader(scala, SimpleNamespace(), {"lake": options}, reads_folders=False)._catalog("lake")  # type: ignore[arg-type]
     assert opened[0].get("rest-metrics-reporting-enabled") == reports
+
+
+def test_what_was_read_of_a_tables_files_is_let_go_of_with_its_job() -> None:
+    loader = TableLoader(SimpleNamespace(), SimpleNamespace(), {}, reads_folders=True)  # type: ignore[arg-type]
+    key = ("file:///t", "u", 7, None)
+    loader._scans.put(key, Scan({}, frozenset(), has_floats=False))
+    loader.forget_scans("file:///t")
+    assert loader._scans.get(key, floats=False) is None

@@ -454,3 +454,7 @@ def test_a_scan_of_many_files_is_not_kept_and_of_others_the_newest_are() -> None
         cache.put(key, Scan({}, frozenset(), has_floats=False))
     cache.put(keys[0], Scan(dict.fromkeys(map(str, range(MOST_FILES + 1))), frozenset(), has_floats=False))  # type: ignore[arg-type]
     assert [cache.get(key, floats=False) is not None for key in keys] == [False, True, True]
+    cache.drop("file:///other")
+    assert cache.get(keys[2], floats=False) is not None
+    cache.drop("file:///t")
+    assert [cache.get(key, floats=False) for key in keys] == [None, None, None]
