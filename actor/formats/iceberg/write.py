@@ -225,7 +225,10 @@ class StagedWriter:
         outputs = () if made.raw is None else (_made(made, read.live),)
         is_merged = reason is not None
         staged = StagedGroup(read.live, outputs, expected, reason, by_column=is_merged, in_order=True)
-        return self._checked(staged, read.footers, PathTaken.BY_COLUMN if is_merged else PathTaken.COPIED)
+        is_known = known_rows(read.live.inputs) is not None
+        count = None if is_known else partial(self._count, read.live, read.footers, None)
+        path_taken = PathTaken.BY_COLUMN if is_merged else PathTaken.COPIED
+        return self._checked(staged, read.footers, path_taken, count=count)
 
     def leftovers(self, _: Collection[str]) -> Sequence[str]:
         """List nothing: Iceberg's writer and our tasks delete what they wrote when they fail.

@@ -314,6 +314,17 @@ def test_a_merge_has_the_rows_that_are_not_deleted_and_no_other() -> None:
     assert table.deleted == ["out-198"]
 
 
+def test_a_merge_that_no_reader_compares_has_the_rows_that_spark_counts() -> None:
+    """Which rows are deleted is found by a rule of ours; where it is the only one, Spark's has to agree."""
+    reader, copier = Reader(), WithoutDeleted(JavaFile(197), 3)
+    reader.reading = Reading.NONE
+    assert write(FakeJavaTable(), FakeFrame(197), POSITIONS, copier=copier, reader=reader).rows == 197
+    table = FakeJavaTable()
+    with pytest.raises(Corrupt, match="196 rows in, 197 rows out"):
+        write(table, FakeFrame(196), POSITIONS, copier=copier, reader=reader)
+    assert (table.deleted, table.staged) == (["out-197"], set())
+
+
 CELL = '[[["1","n"],0,50]]'
 
 
