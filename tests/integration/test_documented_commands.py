@@ -24,7 +24,7 @@ pytestmark = pytest.mark.redis
 SECTION = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Your own tables")[2].partition("\n## ")[0]
 ELSEWHERE = {
     "lakewright standalone": "tests/integration/test_standalone_start.py",
-    "lakewright doctor": "tests/integration/test_unreliable_redis.py",
+    "lakewright doctor --wait": "tests/integration/test_unreliable_redis.py",
     "lakewright optimize /data/lake/events": "tests/integration/test_adhoc.py",
 }
 
