@@ -56,12 +56,12 @@ class TreeMeter:
 
 @contextmanager
 def children_killed_after(limit_s: float) -> Iterator[Event]:
-    """Kill all that this process has started after so many seconds, and set the event: what waits for them fails."""
-    is_over = Event()
+    """Kill all that this process starts meanwhile, after so many seconds, and set the event: what waits fails."""
+    is_over, before = Event(), set(psutil.Process().children(recursive=True))
 
     def end() -> None:
         is_over.set()
-        for one in psutil.Process().children(recursive=True):
+        for one in set(psutil.Process().children(recursive=True)) - before:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
 
