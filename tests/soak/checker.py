@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 
-from decider.store.tables.table_state import TableState
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, file_stats
 from shared.policy.levels import SizeLevels
 from shared.queue import keys
@@ -26,7 +25,7 @@ from tests.soak.log import TableLog, deleted_rows, newest_version
 from tests.soak.model import Model
 from tests.soak.tables import TableSpec
 from tests.soak.values import ARROW, Kind, Row, Value, from_arrow, from_log, literal_for_datafusion
-from tests.support.outside import POLICY
+from tests.support.outside import POLICY, levels_of
 from tests.support.stack import Stack
 
 SAMPLE = 2
@@ -177,8 +176,7 @@ def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]
     table_id = stack.get(f"/v1/tables/soak.{spec.name}")["id"]
     client = stack.redis.client()
     raw = client.hgetall(keys.partitions("default", table_id))
-    fit = TableState.decode(client.hgetall(keys.table_state("default", table_id))).level_fit
-    levels = POLICY.fitted_to(fit.typical_file_bytes).size_levels
+    levels = levels_of(client, table_id)
     stored = {
         _values(spec, log, json.loads(partition)): PartitionStats.decode(text.decode())
         for partition, text in raw.items()

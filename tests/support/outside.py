@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import redis
 from deltalake import DeltaTable
 
+from decider.store.tables.table_state import TableState
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
+from shared.policy.levels import SizeLevels
 from shared.policy.policy import KIB, Policy
+from shared.queue import keys
 from tests.support.stack import Stack, commits_of
 from tests.support.waiting import until
 
@@ -48,13 +52,20 @@ def is_at_rest(stack: Stack, name: str, table: Path) -> bool:
 
 def assert_state_equals_files(stack: Stack, table_id: str, table: Path) -> None:
     """Compare the stored partitions with a rebuild of the live files by another reader, integer for integer."""
-    raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{table_id}")
+    client = stack.redis.client()
+    raw, levels = client.hgetall(keys.partitions("default", table_id)), levels_of(client, table_id)
     stored = {json.loads(partition)["day"]: PartitionStats.decode(text.decode()) for partition, text in raw.items()}
     live: dict[str, list[int]] = {}
     actions = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True)).to_pydict()
     for day, size in zip(actions["partition.day"], actions["size_bytes"], strict=True):
         live.setdefault(day, []).append(size)
-    assert stored == {day: stats_of_sizes(POLICY.size_levels, sizes) for day, sizes in live.items()}
+    assert stored == {day: stats_of_sizes(levels, sizes) for day, sizes in live.items()}
+
+
+def levels_of(client: redis.Redis, table_id: str) -> SizeLevels:
+    """Return the levels that a table's files are counted by: those that are fitted to them, if any are."""
+    fit = TableState.decode(client.hgetall(keys.table_state("default", table_id))).level_fit
+    return POLICY.fitted_to(fit.typical_file_bytes).size_levels
 
 
 def assert_stays_at_rest(stack: Stack, name: str, table: Path) -> None:
