@@ -182,7 +182,9 @@ def test_spark_moves_the_rows_of_a_table_whose_row_groups_are_never_copied(ice: 
 
 
 @pytest.mark.long("iceberg")
-def test_rows_that_are_deleted_by_value_stay_deleted_before_and_during_a_run(ice: IcebergLab) -> None:
+def test_rows_that_are_deleted_by_value_stay_deleted_before_and_during_a_run(
+    ice: IcebergLab, divided: list[Any]
+) -> None:
     table = IcebergCellsTable(ice, SMALL, ("a", "b"))
     table.insert(20_000, "id a; pmod(id * 7919, 20000) b", files=4)
     key = pa.schema([field("a", pa.int64(), {"a": 1})])
@@ -201,6 +203,7 @@ def test_rows_that_are_deleted_by_value_stay_deleted_before_and_during_a_run(ice
     assert table.digest()[0] == 17_997
     left = ice.sql(f"SELECT a FROM {table.name} WHERE a < 12").collect()
     assert sorted(row[0] for row in left) == [1, 2, 6, 7, 8, 9, 11]
+    assert None not in divided, "tasks leave them out"
 
 
 @pytest.mark.long("iceberg")

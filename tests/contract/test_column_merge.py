@@ -41,7 +41,7 @@ def merged(lab: DeltaLab, *files: Path, block_bytes: int = 1 << 27, codec: str =
     conf.set(BLOCK_BYTES, str(block_bytes))
     where = f"file://{lab.directory}/out", "lw-", ".parquet"
     merge = scala.group.merged
-    said: dict[str, Any] = json.loads(merge(jvm_context(lab.spark), conf, *texts_of(files), *where, codec))
+    said: dict[str, Any] = json.loads(merge(jvm_context(lab.spark), conf, *texts_of(files), *where, codec, None))
     return said
 
 

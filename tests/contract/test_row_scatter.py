@@ -62,7 +62,7 @@ class Scatter:
     ) -> dict[int, list[dict[str, Any]]]:
         """Return the rows of each output by its number, from 5 on."""
         where = f"file://{self.out}", "lw-", ".parquet", "SNAPPY"
-        keys = json.dumps(hidden), json.dumps(KEYS), self._scala.cut_tree.of(json.dumps(cuts))
+        keys = self._hidden(hidden), json.dumps(KEYS), self._scala.cut_tree.of(json.dumps(cuts))
         text = self._scala.group.scattered(self._context, self._conf, *texts_of(files), *where, *keys, 5, outputs)
         self.said = json.loads(text)
         made = self.said.get("outputs", [])
@@ -71,8 +71,13 @@ class Scatter:
         assert sorted(table.num_rows for table in found.values()) == sorted(one["rows"] for one in made)
         return {number: table.to_pylist() for number, table in found.items()}
 
+    def _hidden(self, rows: Sequence[Sequence[int]]) -> Any:
+        positions = self._scala.resolve("java.lang.Class").forName("[[J")
+        read = self._scala.resolve("io.lakewright.spark.Json").read
+        return self._scala.resolve("io.lakewright.parquet.HiddenRows")(read(json.dumps(rows), positions))
+
     def sample(self, files: Sequence[Path], hidden: Sequence[Sequence[int]], every: int) -> list[list[Any]]:
-        keys = json.dumps(hidden), json.dumps(KEYS), self._scala.row_sample(every)
+        keys = self._hidden(hidden), json.dumps(KEYS), self._scala.row_sample(every)
         said = json.loads(self._scala.group.read(self._context, self._conf, *texts_of(files), *keys))
         rows: list[list[Any]] = said["read"]
         return rows

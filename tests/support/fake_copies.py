@@ -40,7 +40,7 @@ class FakeCopies(FakeScala):
         self.tasks: list[tuple[Any, ...]] = []
         self.summaries_read: list[list[str]] = []
         self.handed_over: list[Any] = []
-        self.group.copied, self.group.merged = self._copied, self._task
+        self.group.copied, self.group.merged = self._copied, lambda *given: self._task(*given[:-1])
 
     def _footers(self, _conf: Any, paths: str, *_: Any) -> Any:
         self.summaries_read.append(json.loads(paths))

@@ -155,10 +155,10 @@ class FakeScala:
         self.group = SimpleNamespace(footers=self._footers)
         self.row_vectors = SimpleNamespace(hidden=self._hidden, write=self._write_vector)
 
-    def _hidden(self, _log: Any, _conf: Any, files: "FakeSeq", at_most: int) -> str | None:
+    def _hidden(self, _log: Any, _conf: Any, files: "FakeSeq", at_most: int) -> Any:
         vectors = [one.body.get("deletionVector") for one in files]
         found = [self._table.vectors[vector["pathOrInlineDv"]] if vector else [] for vector in vectors]
-        return json.dumps(found) if sum(map(len, found)) <= at_most else None
+        return SimpleNamespace(text=lambda: json.dumps(found)) if sum(map(len, found)) <= at_most else None
 
     def _write_vector(self, _log: Any, _conf: Any, positions: str) -> str:
         name = f"ab{next(self._table.names):020}"

@@ -48,7 +48,7 @@ class FakeRowTasks:
         paths = OutputPaths(self.scala, self.log, snapshot, self.log.shape(snapshot), PREFIX)
         self.tasks = ParquetTasks(self.scala, self.log, paths, DeltaCaches())
         self.said, self.told = {"attempt": 0} | (said or {}), list[tuple[Any, ...]]()
-        self.scala.group.scattered = self.scala.group.read = self._run
+        self.scala.group.scattered = self.scala.group.read = self.scala.group.merged = self._run
         self.scala.row_sample = lambda every: ("RowSample", every)
         self.scala.cut_tree = SimpleNamespace(of=lambda cuts: ("CutTree", cuts))
         cubes = {name: _made(name) for name in ("ofFiles", "ofIndex", "ofPlaces")}

@@ -15,7 +15,7 @@ from actor.cells.outputs import CellOutputs, is_sampled
 from actor.cells.plan import CellPlan
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.cell_bounds import box_in, is_bounded, read_statistics
-from actor.formats.delta.cell_scatter import CellScatter, find_scatter, of_files
+from actor.formats.delta.cell_scatter import find_scatter, of_files
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
@@ -61,17 +61,12 @@ class CellWriter(EncodingWriter):
         """Write the group's rows; raises RefusedFiles where an output has no bounds."""
         return self._encode(live, {}, EncodeReason.ROW_ORDER)
 
-    def _write(
-        self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
-    ) -> tuple[LoggedFile, ...]:
+    def _by_task(self, live: LiveGroup, _: dict[str, str | None], stored: Storage) -> tuple[LoggedFile, ...] | None:
+        """Write the files of all operations; Spark writes all where it has to write one."""
         scatter = find_scatter(self._scala, self._tasks, self._cell_columns, live, stored)
-        scattered = None if scatter is None else self._scattered(live, scatter)
-        return super()._write(live, partition_values, stored) if scattered is None else scattered
-
-    def _scattered(self, live: LiveGroup, scatter: CellScatter) -> tuple[LoggedFile, ...] | None:
-        """Return the files of all operations, None, having deleted them, if Spark has to write one of these."""
+        if scatter is None:
+            return None
         written: list[LoggedFile] = []
-
         try:
             for files, route, first in self._outputs.routes(scatter.points):
                 written += scatter.write(of_files(live, files), route, first)

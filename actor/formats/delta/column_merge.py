@@ -25,7 +25,7 @@ class ColumnMerger:
         codec = self._codec(found) if found.reason in MERGED_REASONS else None
         if codec is None:
             return None
-        result = self._tasks.classes.run(lambda: self._tasks.run("merged", live, values, codec, codec.upper()))
+        result = self._tasks.classes.run(lambda: self._tasks.run("merged", live, values, codec, codec.upper(), None))
         if result is None or "obstacle" in result:
             return None
         try:

@@ -116,7 +116,7 @@ class RowHider:
         )
         if known is None:
             return None
-        of_next = iter(known)
+        of_next = iter(json.loads(known.text()))
         hidden: Positions = [
             range(rows) if logged is None else next(of_next)
             for logged, rows in zip(inputs, group.input_rows, strict=True)

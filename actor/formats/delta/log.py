@@ -429,13 +429,12 @@ class TableLog:
         """The table's folder as Hadoop spells it."""
         return self._opened.root
 
-    def hidden_rows(self, files: Any, at_most: int) -> list[list[int]] | None:
-        """Return the positions of the rows that each file's deletion vector hides, ascending; None if more than this.
+    def hidden_rows(self, files: Any, at_most: int) -> Any:
+        """Return the rows that each file's deletion vector hides (`HiddenRows.java`); None if they are more than this.
 
         `files`: a Scala `Seq` of `AddFile`s.
         """
-        found = self._scala.row_vectors.hidden(self._log, self.hadoop_conf, files, at_most)
-        return None if found is None else json.loads(found)
+        return self._scala.row_vectors.hidden(self._log, self.hadoop_conf, files, at_most)
 
     def write_vector(self, positions: Iterable[int]) -> dict[str, Any]:
         """Write a deletion vector that hides these rows of a file, in a file of its own; return its descriptor."""

@@ -1,11 +1,11 @@
-"""Tasks that read key columns of files, and move their rows by them, without Spark's SQL: one for each operation.
+"""Tasks that read key columns of files, and move their rows, without Spark's SQL: one for each operation.
 
-Each value is decoded and encoded as the file stores it, column by column (`RowScatter.java`), so no type can change,
-and nothing is planned or compiled for a run. What speaks against that leaves the rows to Spark.
+Each value is decoded and encoded as the file stores it, column by column (`RowScatter.java`, `ColumnMerge.java`), so no
+type can change, and nothing is planned or compiled for a run. What speaks against that leaves the rows to Spark.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,7 @@ from actor.formats.delta.statistics import load_statistics
 from actor.formats.parquet.copy_choice import reason_to_encode
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, MERGED_REASONS
 from actor.jvm.scala import jvm_context
-
-MOST_HIDDEN_ROWS = 200_000
-"""Rows of an operation that vectors hide, at most: as text, they travel to the JVM with each of its tasks."""
+from actor.rewrite.late_rows import MOST_ROWS
 
 _NOT_FINITE = ('"NaN"', '"Infinity"', '"-Infinity"')
 """Bounds in statistics, as Spark writes them, that no footer has."""
@@ -34,33 +32,60 @@ class LeftToSpark(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class RowTasks:
-    """The tasks of one rewrite, whose outputs get this codec, as Spark names it; keys: paths of the key columns."""
+    """The tasks of one rewrite, whose outputs get this codec, as Spark names it, and these values of their partition.
+
+    keys: paths of the key columns.
+    """
 
     scala: DeltaScala
     tasks: ParquetTasks
     keys: tuple[tuple[str, ...], ...]
     codec: str
+    values: dict[str, str | None]
 
     def read(self, files: Sequence[LoggedFile], fold: Any) -> Any:
         """Return what a `KeyFold` of the JVM finds in the rows of files; raises LeftToSpark."""
         log = self.tasks.log
-        given = jvm_context(log.session), log.hadoop_conf, *paths_and_sizes(log, files), *self._keys(files), fold
-        return self._run(lambda: json.loads(self.scala.group.read(*given)))["read"]
+        given = jvm_context(log.session), log.hadoop_conf, *paths_and_sizes(log, files), self._hidden(files)
+        return self._run(lambda: json.loads(self.scala.group.read(*given, json.dumps(self.keys), fold)))["read"]
 
-    def write(
-        self, live: LiveGroup, route: Any, first: int, outputs: int, values: dict[str, str | None] | None = None
-    ) -> list[LoggedFile]:
+    def write(self, live: LiveGroup, route: Any, first: int, outputs: int) -> list[LoggedFile]:
         """Write the rows of the group's files, each to the output that a `KeyRoute` of the JVM names.
 
-        first: number of the first output, which its file has in its name; values: of the partition. An output without
-        rows is no file. Raises LeftToSpark.
+        first: number of the first output, which its file has in its name. An output without rows is no file. Raises
+        LeftToSpark.
         """
-        settings = self.codec.upper(), *self._keys(live.inputs), route, first, outputs
-        result = self._run(lambda: self.tasks.run("scattered", live, values or {}, self.codec, *settings))
+        settings = self._hidden(live.inputs), json.dumps(self.keys), route, first, outputs
+        return self._logged(live, self._written(live, "scattered", *settings)["outputs"])
+
+    def merge(self, live: LiveGroup) -> list[LoggedFile]:
+        """Write the rows of the group's files, one file after the other, as one file; raises LeftToSpark."""
+        written = self._logged(live, [self._written(live, "merged", self._hidden(live.inputs))])
+        if not written[0].file.rows:
+            self.tasks.log.delete([written[0].key])  # Spark writes no file without rows.
+            raise LeftToSpark
+        return written
+
+    def _written(self, live: LiveGroup, name: str, *settings: Any) -> Mapping[str, Any]:
+        return self._run(lambda: self.tasks.run(name, live, self.values, self.codec, self.codec.upper(), *settings))
+
+    def _logged(self, live: LiveGroup, written: Iterable[Mapping[str, Any]]) -> list[LoggedFile]:
+        """Return files of a task; all but the numbers of their rows is known by their footers."""
         are_tight = any("tightBounds" in load_statistics(stats_of(one)) for one in live.inputs)
-        columns = self.tasks.paths.shape.metadata.partition_columns
-        adds = (_add(made, values or {}, are_tight=are_tight) for made in result["outputs"])
-        return [LoggedFile(decode_add(add, columns), encode(add)) for add in adds]
+        columns, found = self.tasks.paths.shape.metadata.partition_columns, list[LoggedFile]()
+        for made in written:
+            statistics = {"numRecords": made["rows"], **({"tightBounds": True} if are_tight else {})}
+            add = {
+                "path": made["path"],
+                "partitionValues": self.values,
+                "size": made["size"],
+                "modificationTime": made["modification"],
+                "dataChange": False,
+                "stats": json.dumps(statistics),
+                **({"tags": dict(live.group.tags)} if live.group.tags else {}),
+            }
+            found.append(LoggedFile(decode_add(add, columns), encode(add)))
+        return found
 
     def _run(self, call: Any) -> Mapping[str, Any]:
         result: Mapping[str, Any] | None = self.tasks.classes.run(call)
@@ -68,12 +93,14 @@ class RowTasks:
             raise LeftToSpark
         return result
 
-    def _keys(self, files: Sequence[LoggedFile]) -> tuple[str, str]:
-        """Return the hidden rows of each file, and the key columns."""
-        hidden = self.tasks.log.hidden_rows(self.scala.adds(json_array(files)), MOST_HIDDEN_ROWS)
+    def _hidden(self, files: Sequence[LoggedFile]) -> Any:
+        """Return the hidden rows of each file, as Java's object, None if no file has a vector."""
+        if not any(logged.file.dv_id for logged in files):
+            return None
+        hidden = self.tasks.log.hidden_rows(self.scala.adds(json_array(files)), MOST_ROWS)
         if hidden is None:
             raise LeftToSpark
-        return json.dumps(hidden), json.dumps(self.keys)
+        return hidden
 
 
 def find_row_tasks(
@@ -105,7 +132,9 @@ def find_row_tasks(
         is_available=tasks.classes.are_usable,
     ).with_footers(tasks.footers.describe(live.inputs).files)
     reason = reason_to_encode(candidate, DEFAULT_LIMITS)
-    return RowTasks(scala, tasks, tuple(keys), codec) if reason is None or reason in MERGED_REASONS else None
+    return (
+        RowTasks(scala, tasks, tuple(keys), codec, values or {}) if reason is None or reason in MERGED_REASONS else None
+    )
 
 
 def stats_of(logged: LoggedFile) -> str:
@@ -116,16 +145,3 @@ def stats_of(logged: LoggedFile) -> str:
 def _is_finite(statistics: str) -> bool:
     """Return whether footers can say of a file's rows, wherever they go, what the log says."""
     return not any(one in statistics for one in _NOT_FINITE)
-
-
-def _add(made: Mapping[str, Any], values: Mapping[str, str | None], *, are_tight: bool) -> dict[str, Any]:
-    """Return the action of a file of the task; all but the number of its rows is known by its footer."""
-    statistics = {"numRecords": made["rows"], **({"tightBounds": True} if are_tight else {})}
-    return {
-        "path": made["path"],
-        "partitionValues": values,
-        "size": made["size"],
-        "modificationTime": made["modification"],
-        "dataChange": False,
-        "stats": json.dumps(statistics),
-    }

@@ -5,7 +5,7 @@ vectors hide. Where the log lacks a count, footers have it, and else the rows ar
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
@@ -66,14 +66,21 @@ class EncodingWriter:
     def _encode(self, live: LiveGroup, spelling: dict[str, str | None], reason: str | None = None) -> WrittenGroup:
         given = self._format.storage(live.inputs)
         with refused_values(self._log.location):
-            outputs = self._write(live, spelling, given)
+            by_task = self._by_task(live, spelling, given)
+            outputs = self._by_spark(live, spelling, given) if by_task is None else by_task
         with self._deleted_on_failure(outputs):
             self._paths.check(live, [output.file.path for output in outputs])
             written = self._format.check(given, outputs)
             completed = self._finished(live, self._format.complete(live.inputs, outputs, written))
             rows = self._check_rows(live, completed)
             proof = self._proofs.check(live, completed, path_taken="encoded")
-        return WrittenGroup(live, completed, rows, reason, proof=proof)
+        return WrittenGroup(live, completed, rows, reason, by_column=by_task is not None, proof=proof)
+
+    def _by_task(
+        self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
+    ) -> tuple[LoggedFile, ...] | None:
+        """Write the outputs without Spark's SQL; None, having left no file, if that is not exact."""
+        raise NotImplementedError
 
     @contextmanager
     def _deleted_on_failure(self, outputs: Sequence[LoggedFile]) -> Iterator[None]:
@@ -94,12 +101,11 @@ class EncodingWriter:
         """Return whether an executor may have ended that left a file."""
         return self._paths.has_lost_attempts
 
-    def _write(
+    def _by_spark(
         self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
     ) -> tuple[LoggedFile, ...]:
         codec = self._format.codec(stored)
         frame = self._frame(live, stored)
-        tags = live.group.tags
         txn = self._paths.transaction_for(partition_values, [logged.file.path for logged in live.inputs])
         options = self._scala.none if codec is None else self._scala.some(self._log.write_options(compression=codec))
         written = txn.writeFiles(frame, options, True, self._scala.seq())  # noqa: FBT003 - isOptimize
@@ -110,7 +116,9 @@ class EncodingWriter:
         for add in json.loads(self._scala.to_json(written)):
             # The inputs' own spelling of the partition values: a reader in another time zone must see the same value.
             final = {**add, "dataChange": False, "partitionValues": partition_values}
-            outputs.append(_tagged(LoggedFile(decode_add(final, self._columns), encode(final)), tags, self._columns))
+            if live.group.tags:
+                final["tags"] = {**(add.get("tags") or {}), **live.group.tags}
+            outputs.append(LoggedFile(decode_add(final, self._columns), encode(final)))
         return tuple(outputs)
 
     def _check_rows(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> int:
@@ -215,19 +223,17 @@ class DeltaWriter(EncodingWriter):
         key = self._shape.metadata.sort_key
         return tuple(replace(output, file=with_range(output, key)) for output in outputs)
 
-    def _write(
+    def _by_task(
         self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
-    ) -> tuple[LoggedFile, ...]:
-        """Leave hidden rows out by a task, where that is exact, and have Spark write the others in all other cases."""
+    ) -> tuple[LoggedFile, ...] | None:
+        """Leave hidden rows out column by column; groups without any were merged before, where that is exact."""
         has_hidden = any(logged.file.dv_id for logged in live.inputs)
-        rows = None
-        if self._may_copy and has_hidden and live.group.order is None:
-            rows = find_row_tasks(self._scala, self._tasks, (), live, stored, partition_values)
-        if rows is not None:
-            with suppress(LeftToSpark):
-                written = rows.write(live, self._scala.cut_tree.of("[]"), 0, 1, partition_values)
-                return tuple(_tagged(output, live.group.tags, self._columns) for output in written)
-        return super()._write(live, partition_values, stored)
+        if not self._may_copy or not has_hidden or live.group.order is not None:
+            return None
+        rows = find_row_tasks(self._scala, self._tasks, (), live, stored, partition_values)
+        with suppress(LeftToSpark):
+            return None if rows is None else tuple(rows.merge(live))
+        return None
 
     def _arranged(self, rows: Any, live: LiveGroup) -> Any:
         return self._sorter.ordered(rows, live.inputs, live.group.order)
@@ -253,15 +259,6 @@ def one_spelling(location: str, columns: Sequence[PartitionColumn], live: LiveGr
         )
     values = json.loads(live.inputs[0].json).get("partitionValues") or {}
     return {column.physical: values.get(column.physical) for column in columns}
-
-
-def _tagged(output: LoggedFile, tags: Mapping[str, str], columns: Sequence[PartitionColumn]) -> LoggedFile:
-    """Return a file with the tags of its group beside its own."""
-    if not tags:
-        return output
-    add = json.loads(output.json)
-    final = {**add, "tags": {**(add.get("tags") or {}), **tags}}
-    return LoggedFile(decode_add(final, columns), encode(final))
 
 
 def are_visible(rows: int, files: Sequence[LoggedFile], read: Callable[[], int]) -> bool:

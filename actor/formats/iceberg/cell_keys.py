@@ -1,6 +1,5 @@
 """The clustering columns of an Iceberg table as its files store them, for tasks that move rows without Spark's SQL."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,45 +14,25 @@ _WHOLE = ("", "INTEGER(8,true)", "INTEGER(16,true)", "INTEGER(32,true)", "INTEGE
 
 @dataclass(frozen=True, slots=True)
 class RowKeys:
-    """How files of the same columns store the clustering ones, and their paths there.
-
-    hidden: of each file the positions of rows that are left out, ascending.
-    """
+    """How files of the same columns store the clustering ones, and their paths there."""
 
     stored: tuple[Stored, ...]
     paths: tuple[tuple[str, ...], ...]
-    hidden: tuple[Sequence[int], ...]
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        """The paths and the hidden rows, as tasks take them."""
-        return json.dumps(self.paths), json.dumps(self.hidden)
-
-    @property
-    def hidden_rows(self) -> int:
-        """How many rows are left out."""
-        return sum(map(len, self.hidden))
 
     def points(self, rows: Sequence[Sequence[int | str | None]]) -> list[Point]:
         """Return the rows of a sample as points."""
         return stored_points(self.stored, rows)
 
 
-def find_keys(
-    footers: GroupFooters, columns: Sequence[CellColumn], hidden: Sequence[Sequence[int] | None]
-) -> RowKeys | None:
-    """Return the keys of files of the same columns; None if these are not stored in their plain order.
-
-    hidden: as `RowKeys` has it; None for a file whose rows are too many to hold, so that there are no keys.
-    """
-    left_out = tuple(one for one in hidden if one is not None)
+def find_keys(footers: GroupFooters, columns: Sequence[CellColumn]) -> RowKeys | None:
+    """Return the keys of files of the same columns; None if these are not stored in their plain order."""
     found = {tuple(_stored_in(footers, digest, column) for column in columns) for digest in footers.schemas}
-    if len(found) != 1 or len(left_out) < len(hidden):
+    if len(found) != 1:
         return None
     known = [one for one in found.pop() if one is not None]
     if len(known) < len(columns):
         return None
-    return RowKeys(tuple(stored for stored, _ in known), tuple(path for _, path in known), left_out)
+    return RowKeys(tuple(stored for stored, _ in known), tuple(path for _, path in known))
 
 
 def _stored_in(footers: GroupFooters, digest: str, column: CellColumn) -> tuple[Stored, tuple[str, ...]] | None:

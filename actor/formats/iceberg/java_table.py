@@ -366,16 +366,6 @@ class JavaTable:
         """
         return self._rows.hidden(self.tasks(inputs), MOST_TEXT)
 
-    def named_in_each(self, inputs: Sequence[LiveInput]) -> list[Sequence[int] | None]:
-        """Return what `named` does of each of these files, which are of one scan, for all deletes by position."""
-        named = [delete.listed for one in inputs for delete in one.by_position]
-        if not named:
-            return [() for _ in inputs]
-        deletes, numbers = _of_one_scan(named)
-        left = iter(numbers)
-        of_each = [[one.path, *(next(left) for _ in one.by_position)] for one in inputs]
-        return list(orjson.loads(self._rows.namedInEach(deletes, json.dumps(of_each))))
-
     def hide(self, output: Any, places: Sequence[int]) -> NewDeletes:
         """Write what hides the rows at these places of an output, which is Iceberg's object."""
         has_vectors = self.head().protocol.min_writer >= FIRST_WITH_VECTORS

@@ -71,25 +71,28 @@ class IcebergTasks:
         made = self._group(inputs).merged(*self._context, json.dumps(dict(settings)), codec.upper(), hidden)
         return _decoded(made)
 
-    def sample(self, inputs: Sequence[LiveInput], keys: RowKeys, every: int) -> Mapping[str, Any]:
-        """Return about each so many-th row of the inputs by its keys as `read`, or the `obstacle`."""
-        return _decoded(self._group(inputs).read(*self._context, *keys.texts, self._scala.row_sample(every)))
+    def sample(self, inputs: Sequence[LiveInput], keys: RowKeys, hidden: Any, every: int) -> Mapping[str, Any]:
+        """Return about each so many-th row of the inputs, but hidden ones, by its keys as `read`, or the `obstacle`."""
+        given = json.dumps(keys.paths), hidden, self._scala.row_sample(every)
+        return _decoded(self._group(inputs).read(*self._context, *given))
 
     def divide(
         self,
         inputs: Sequence[LiveInput],
-        keys: RowKeys,
         how: MergeSettings,
+        keys: RowKeys,
+        hidden: Any,
         cuts: Sequence[Any],
         prefixes: Sequence[str],
     ) -> Mapping[str, Any]:
         """Divide the rows along cuts (`actor.cells.outputs.cuts_of`); return the files as `outputs`, or the `obstacle`.
 
-        how: codec and settings, as of a merge. prefixes: of the names of all outputs.
+        how, hidden: as of a merge. prefixes: of the names of all outputs.
         """
         codec, settings = how
-        given = json.dumps(dict(settings)), codec.upper(), *keys.texts, self._scala.cut_tree.of(json.dumps(cuts))
-        return _decoded(self._group(inputs).divided(*self._context, *given, json.dumps(prefixes)))
+        given = json.dumps(dict(settings)), codec.upper(), json.dumps(keys.paths), hidden
+        route = self._scala.cut_tree.of(json.dumps(cuts))
+        return _decoded(self._group(inputs).divided(*self._context, *given, route, json.dumps(prefixes)))
 
     @cached_property
     def _context(self) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """The copier of an Iceberg table's groups, and what it learns of their files before they are written in any way.
 
-It divides groups, too, by their clustering columns. Rows that are deleted are left out of merges, and those that are
-deleted by position out of divisions; what no task writes exactly is left to Spark.
+It divides groups, too, by their clustering columns. Rows that are deleted are left out of merges and divisions; what no
+task writes exactly is left to Spark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,14 +31,22 @@ from shared.layout.cells.routes import Route
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """An output of one of our tasks, with its size in bytes, as Iceberg's object, whose rows are its footer's.
-
-    None where no row is left. hidden_rows: how many rows of the inputs it leaves out, because they are deleted.
-    """
+    """An output of one of our tasks, with its size in bytes, as Iceberg's object, whose rows are its footer's."""
 
     path: str
     size_bytes: int
     raw: Any
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleRows:
+    """How a task writes the rows of a group that are not deleted.
+
+    hidden: those that are, as Java's object, None where there are none; and how many.
+    """
+
+    how: MergeSettings
+    hidden: Any = None
     hidden_rows: int = 0
 
 
@@ -48,7 +56,7 @@ class ReadGroup:
 
     live: InputGroup
     footers: GroupFooters
-    moved: tuple[RowKeys, MergeSettings] | None = None
+    moved: tuple[RowKeys, VisibleRows] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +73,11 @@ class Division:
 
 
 @dataclass(frozen=True, slots=True)
-class DividedFiles:
-    """Outputs of a division that have rows, and how many rows of the inputs are left out."""
+class TaskFiles:
+    """Outputs of a task that have rows, and how many rows of the inputs it left out because they are deleted."""
 
     outputs: tuple[CopiedFile, ...]
-    hidden_rows: int
+    hidden_rows: int = 0
 
 
 class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
@@ -98,9 +106,9 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
 
     def choose(self, live: ReadGroup) -> CopyCandidate | NotCopied:
         """Ask the metadata, the footers, and at last Iceberg for columns and partitions."""
-        return self._choose(live, [bool(one.deletes) for one in live.live.inputs])
+        return self._choose(live)
 
-    def _choose(self, live: ReadGroup, has_deletes: Sequence[bool]) -> CopyCandidate | NotCopied:
+    def _choose(self, live: ReadGroup, *, leaves_out: bool = False) -> CopyCandidate | NotCopied:
         group, inputs, footers = live.live.group, live.live.inputs, live.footers
         candidate = IcebergCandidate(
             mode=group.mode,
@@ -108,7 +116,7 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
             full_bytes=self._rule.full_bytes,
             format_version=self._head.protocol.min_writer,
             properties=self._head.metadata.configuration,
-            inputs=tuple(replace(one.entry, has_deletes=has) for one, has in zip(inputs, has_deletes, strict=True)),
+            inputs=tuple(replace(one.entry, has_deletes=bool(one.deletes) and not leaves_out) for one in inputs),
             is_allowed=self._rule.is_allowed,
             is_available=self._classes.are_usable,
         )
@@ -127,61 +135,55 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
         """Run the task; files lie where the table's location provider puts them."""
         return self._tasks.copy(live.live.inputs, end_bytes)
 
-    def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
+    def merge(self, live: ReadGroup, found: NotCopied) -> TaskFiles | None:
         """Merge the group, not copied for the reason found, column by column; None if Spark has to encode it.
 
         Rows that are deleted are left out.
         """
-        if found.reason is EncodeReason.DELETE_FILES:
-            return self._merge_visible(live)
-        how = self._settings(found)
-        return None if how is None else self._merged(live, how)
-
-    def _merge_visible(self, live: ReadGroup) -> CopiedFile | None:
-        inputs = live.live.inputs
-        how = self._settings(self._choose(live, [False] * len(inputs)))
-        if how is None or not are_keys_clear(live.footers, inputs):
+        inputs, is_whole = live.live.inputs, found.reason is not EncodeReason.DELETE_FILES
+        rows = self._all_rows(found) if is_whole else self._visible(live)
+        if rows is None:
             return None
-        hidden = self._table.hidden(inputs)
-        if hidden is None:
-            return None
-        count = int(hidden.count())
-        if count == sum(one.rows for one in inputs):
-            return CopiedFile("", 0, None, count)
-        merged = self._merged(live, how, hidden)
-        return None if merged is None else replace(merged, hidden_rows=count)
-
-    def _merged(self, live: ReadGroup, how: MergeSettings, hidden: Any = None) -> CopiedFile | None:
-        result = self._classes.run(lambda: self._tasks.merge(live.live.inputs, how, hidden))
+        if rows.hidden_rows and rows.hidden_rows == sum(one.rows for one in inputs):
+            return TaskFiles((), rows.hidden_rows)
+        result = self._classes.run(lambda: self._tasks.merge(inputs, rows.how, rows.hidden))
         if result is None or "obstacle" in result:
             return None
-        return self._described(live, result, is_whole=hidden is None)
+        return TaskFiles((self._described(live, result, is_whole=is_whole),), rows.hidden_rows)
+
+    def _visible(self, live: ReadGroup) -> VisibleRows | None:
+        """Return how a task writes the rows that are not deleted; None if that is not exact."""
+        inputs = live.live.inputs
+        rows = self._all_rows(self._choose(live, leaves_out=True))
+        if rows is None or not any(one.deletes for one in inputs):
+            return rows
+        hidden = self._table.hidden(inputs) if are_keys_clear(live.footers, inputs) else None
+        return None if hidden is None else replace(rows, hidden=hidden, hidden_rows=int(hidden.count()))
 
     def read(self, live: InputGroup, columns: Sequence[CellColumn]) -> ReadGroup:
         """Return the group with what its footers say, and how a task moves its rows by these columns."""
         read = ReadGroup(live, self.footers(live))
-        how = self._settings(self._choose(read, [len(one.by_position) < len(one.deletes) for one in live.inputs]))
-        if how is None:
-            return read
-        keys = find_keys(read.footers, columns, self._table.named_in_each(live.inputs))
-        return read if keys is None else replace(read, moved=(keys, how))
+        keys = find_keys(read.footers, columns)
+        rows = None if keys is None else self._visible(read)
+        return read if keys is None or rows is None else replace(read, moved=(keys, rows))
 
     def sample(self, live: ReadGroup, every: int) -> list[Point] | None:
         """Return about each so many-th row as a point; None if Spark has to read them."""
         if live.moved is None:
             return None
-        keys, _ = live.moved
-        result = self._classes.run(lambda: self._tasks.sample(live.live.inputs, keys, every))
+        keys, rows = live.moved
+        result = self._classes.run(lambda: self._tasks.sample(live.live.inputs, keys, rows.hidden, every))
         return None if result is None or "obstacle" in result else keys.points(result["read"])
 
-    def divide(self, live: ReadGroup, division: Division) -> DividedFiles | None:
+    def divide(self, live: ReadGroup, division: Division) -> TaskFiles | None:
         """Divide the rows of the group; None if Spark has to."""
         inputs, columns = live.live.inputs, division.columns
         if live.moved is None:
             return None
-        keys, how = live.moved
+        keys, rows = live.moved
         cuts = cuts_of(division.route, keys.stored)
-        result = self._classes.run(lambda: self._tasks.divide(inputs, keys, how, cuts, division.prefixes))
+        run = partial(self._tasks.divide, inputs, rows.how, keys, rows.hidden, cuts, division.prefixes)
+        result = self._classes.run(run)
         if result is None or "obstacle" in result:
             return None
         sizes, ids = {one["place"]: one["size"] for one in result["outputs"]}, [int(one.path[0]) for one in columns]
@@ -194,12 +196,13 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
             # Footers leave out bounds of long texts, and Iceberg's own writer takes them from memory.
             self._table.delete(sizes)
             return None
-        return DividedFiles(tuple(made), keys.hidden_rows)
+        return TaskFiles(tuple(made), rows.hidden_rows)
 
-    def _settings(self, chosen: CopyCandidate | NotCopied) -> MergeSettings | None:
-        """Return the settings of a task that writes the group by column, None if that is not exact."""
+    def _all_rows(self, chosen: CopyCandidate | NotCopied) -> VisibleRows | None:
+        """Return how a task writes all rows of the group by column, None if that is not exact."""
         is_exact = not isinstance(chosen, NotCopied) or chosen.reason in MERGED_REASONS
-        return merge_settings(chosen.files or (), self._head.metadata.configuration) if is_exact else None
+        how = merge_settings(chosen.files or (), self._head.metadata.configuration) if is_exact else None
+        return None if how is None else VisibleRows(how)
 
     def output(self, live: ReadGroup, _: Sequence[FooterSummary], result: Mapping[str, Any]) -> CopiedFile:
         """Return the file as Iceberg describes it."""

@@ -26,7 +26,7 @@ from actor.formats.iceberg.inputs import InputGroup, known_rows
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.output_check import PathTaken
 from actor.formats.iceberg.proof_request import partition_constants
-from actor.formats.iceberg.row_group_copy import CopiedFile, DividedFiles, Division, ReadGroup
+from actor.formats.iceberg.row_group_copy import CopiedFile, Division, ReadGroup, TaskFiles
 from actor.formats.iceberg.staged import IcebergFile, StagedGroup
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
@@ -88,7 +88,7 @@ class BytesCopier(Protocol):
     def copy(self, live: ReadGroup) -> CopiedFile | NotCopied:
         """Copy the group into one file, or return why it has to be encoded."""
 
-    def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
+    def merge(self, live: ReadGroup, found: NotCopied) -> TaskFiles | None:
         """Merge the group column by column into one file, without deleted rows; None if that is not exact."""
 
     def read(self, live: InputGroup, columns: Sequence[CellColumn]) -> ReadGroup:
@@ -97,7 +97,7 @@ class BytesCopier(Protocol):
     def sample(self, live: ReadGroup, every: int) -> list[Point] | None:
         """Return about each so many-th row as a point; None if Spark has to read them."""
 
-    def divide(self, live: ReadGroup, division: Division) -> DividedFiles | None:
+    def divide(self, live: ReadGroup, division: Division) -> TaskFiles | None:
         """Divide the rows of the group among several files; None if Spark has to."""
 
     def check_pages(self, live: InputGroup) -> None:
@@ -164,8 +164,8 @@ class StagedWriter:
                 merged = self._copier.merge(read, copied)
                 if merged is None:
                     return self._encode(live, copied.reason, read.footers)
-                return self._joined(read, merged, copied.reason)
-            return self._joined(read, copied)
+                return self._of_task(read, merged, copied.reason, PathTaken.BY_COLUMN)
+            return self._of_task(read, TaskFiles((copied,)), None, PathTaken.COPIED)
 
     def write_without(self, live: InputGroup, removal: RowRemoval) -> StagedGroup:
         """Write the group without some rows, as one file, or none where no other is left; raises as `write` does.
@@ -187,10 +187,7 @@ class StagedWriter:
             made = self._copier.divide(read, division)
             if made is None:
                 return self._encode(live, EncodeReason.ROW_ORDER, read.footers, division=division)
-            expected = sum(one.rows for one in live.inputs) - made.hidden_rows
-            outputs = tuple(_made(one, live) for one in made.outputs)
-            staged = StagedGroup(live, outputs, expected, EncodeReason.ROW_ORDER, by_column=True)
-            return self._checked(staged, read.footers, PathTaken.DIVIDED_BY_COLUMN)
+            return self._of_task(read, made, EncodeReason.ROW_ORDER, PathTaken.DIVIDED_BY_COLUMN)
 
     def sample(self, read: ReadGroup, columns: Sequence[CellColumn], every: int) -> list[Point]:
         """Return about each so many-th row by these columns; raises as `write` does."""
@@ -219,15 +216,16 @@ class StagedWriter:
                 ) from error
             raise
 
-    def _joined(self, read: ReadGroup, made: CopiedFile, reason: EncodeReason | None = None) -> StagedGroup:
+    def _of_task(
+        self, read: ReadGroup, made: TaskFiles, reason: EncodeReason | None, path_taken: PathTaken
+    ) -> StagedGroup:
         """Return what one of our tasks made of inputs; `reason`: why it was not copied."""
-        expected = sum(one.rows for one in read.live.inputs) - made.hidden_rows
-        outputs = () if made.raw is None else (_made(made, read.live),)
-        is_merged = reason is not None
-        staged = StagedGroup(read.live, outputs, expected, reason, by_column=is_merged, in_order=True)
-        is_known = known_rows(read.live.inputs) is not None
-        count = None if is_known else partial(self._count, read.live, read.footers, None)
-        path_taken = PathTaken.BY_COLUMN if is_merged else PathTaken.COPIED
+        live = read.live
+        expected = sum(one.rows for one in live.inputs) - made.hidden_rows
+        outputs = tuple(_made(one, live) for one in made.outputs)
+        in_order = path_taken is not PathTaken.DIVIDED_BY_COLUMN
+        staged = StagedGroup(live, outputs, expected, reason, by_column=reason is not None, in_order=in_order)
+        count = None if known_rows(live.inputs) is not None else partial(self._count, live, read.footers, None)
         return self._checked(staged, read.footers, path_taken, count=count)
 
     def leftovers(self, _: Collection[str]) -> Sequence[str]:

@@ -64,16 +64,14 @@ class IndexWriter(EncodingWriter):
         """Write the group's rows; raises RefusedFiles where the rules do not hold, having written nothing."""
         return self._encode(live, {}, EncodeReason.ROW_ORDER)
 
-    def _write(
-        self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
-    ) -> tuple[LoggedFile, ...]:
+    def _by_task(self, live: LiveGroup, _: dict[str, str | None], stored: Storage) -> tuple[LoggedFile, ...] | None:
         rows = self._by_tasks = find_task_rows(self._scala, self._tasks, self._wanted.coordinates, live, stored)
         if rows is not None:
             try:
                 return tuple(rows.write(live, self._places(rows, live), self._planned))
             except (LeftToSpark, RefusedFiles):  # Whether blocks have other rows than they say, Spark decides.
                 self._by_tasks = None
-        return super()._write(live, partition_values, stored)
+        return None
 
     def _places(self, rows: IndexRows, live: LiveGroup) -> Places:
         """Return where rows belong, and plan the outputs, after the proof that the inputs' blocks have their rows.

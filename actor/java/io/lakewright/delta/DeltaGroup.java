@@ -2,10 +2,10 @@ package io.lakewright.delta;
 
 import io.lakewright.parquet.ColumnMerge;
 import io.lakewright.parquet.HadoopStore;
+import io.lakewright.parquet.HiddenRows;
 import io.lakewright.parquet.KeyFold;
 import io.lakewright.parquet.KeyRead;
 import io.lakewright.parquet.KeyRoute;
-import io.lakewright.parquet.KeyTask;
 import io.lakewright.parquet.ParquetColumns;
 import io.lakewright.parquet.ParquetTask;
 import io.lakewright.parquet.RowGroupCopy;
@@ -59,7 +59,7 @@ public final class DeltaGroup {
     return Json.text(ParquetTask.run(context, task));
   }
 
-  /** Merges files column by column into one with this codec; returns the same. */
+  /** Merges files column by column, without hidden rows (null: there are none), into one with this codec; returns the same. */
   public static String merged(
       SparkContext context,
       Configuration configuration,
@@ -68,20 +68,20 @@ public final class DeltaGroup {
       String folder,
       String prefix,
       String suffix,
-      String codec)
+      String codec,
+      HiddenRows hidden)
       throws Exception {
     HadoopStore store = new HadoopStore(configuration, folder);
     ColumnMerge task =
         new ColumnMerge(
             store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), part(prefix), suffix, codec,
-            null);
+            hidden);
     return Json.text(ParquetTask.run(context, task));
   }
 
   /**
    * Reads the key columns of files; returns what is found of them as `read`.
    *
-   * @param hidden the positions of hidden rows of each file, ascending
    * @param columns the paths of the key columns
    */
   public static String read(
@@ -89,13 +89,14 @@ public final class DeltaGroup {
       Configuration configuration,
       String paths,
       String sizes,
-      String hidden,
+      HiddenRows hidden,
       String columns,
       KeyFold fold)
       throws Exception {
     HadoopStore store = new HadoopStore(configuration, "");
     return Json.text(ParquetTask.run(context, new KeyRead(
-        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), KeyTask.Keys.of(columns, hidden), fold)));
+        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), Json.read(columns, String[][].class),
+        hidden, fold)));
   }
 
   /**
@@ -112,7 +113,7 @@ public final class DeltaGroup {
       String prefix,
       String suffix,
       String codec,
-      String hidden,
+      HiddenRows hidden,
       String columns,
       KeyRoute route,
       int firstPart,
@@ -120,8 +121,8 @@ public final class DeltaGroup {
       throws Exception {
     HadoopStore store = new HadoopStore(configuration, folder);
     return Json.text(ParquetTask.run(context, new RowScatter(
-        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), KeyTask.Keys.of(columns, hidden),
-        part(prefix), suffix, codec, route, firstPart, outputs)));
+        store, store.settings(), list(Json.texts(paths)), list(Json.numbers(sizes)), Json.read(columns, String[][].class),
+        hidden, part(prefix), suffix, codec, route, firstPart, outputs)));
   }
 
   /** Returns what comes before the number of an output in its name. */

@@ -1,5 +1,6 @@
 package io.lakewright.delta;
 
+import io.lakewright.parquet.HiddenRows;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,11 +25,8 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class RowVectors {
   private RowVectors() {}
 
-  /**
-   * Returns the positions of the rows that the vector of each file hides, ascending, as one JSON array for each file;
-   * null if they are more than `atMost` in all.
-   */
-  public static String hidden(DeltaLog log, Configuration conf, Seq<AddFile> files, long atMost) throws IOException {
+  /** Returns the rows that the vector of each file hides; null if they are more than `atMost` in all. */
+  public static HiddenRows hidden(DeltaLog log, Configuration conf, Seq<AddFile> files, long atMost) throws IOException {
     DeletionVectorStore store = DeletionVectorStore$.MODULE$.createInstance(conf);
     List<long[]> found = new ArrayList<>();
     long rows = 0;
@@ -40,7 +38,7 @@ public final class RowVectors {
       }
       found.add(vector == null ? new long[0] : StoredBitmap.create(vector, log.dataPath()).load(store).toArray());
     }
-    return JsonUtils.mapper().writeValueAsString(found);
+    return new HiddenRows(found.toArray(new long[0][]));
   }
 
   /** Writes a vector of these positions, a JSON array, in a file of its own; returns its descriptor as JSON. */

@@ -5,7 +5,6 @@ import io.lakewright.parquet.HiddenRows;
 import io.lakewright.parquet.KeyFold;
 import io.lakewright.parquet.KeyRead;
 import io.lakewright.parquet.KeyRoute;
-import io.lakewright.parquet.KeyTask;
 import io.lakewright.parquet.PageCheck;
 import io.lakewright.parquet.ParquetColumns;
 import io.lakewright.parquet.ParquetTask;
@@ -75,12 +74,12 @@ public final class IcebergGroup {
    * Reads the key columns of the inputs; returns what is found of them as `read`, as JSON.
    *
    * @param columns the paths of the key columns in the files
-   * @param hidden the positions of hidden rows of each input, ascending
+   * @param hidden rows that are left out, null: none
    */
-  public String read(SparkContext context, Configuration hadoop, String columns, String hidden, KeyFold fold)
+  public String read(SparkContext context, Configuration hadoop, String columns, HiddenRows hidden, KeyFold fold)
       throws Exception {
     return Json.text(ParquetTask.run(context,
-        new KeyRead(store, sent(hadoop, "{}"), paths, sizes, KeyTask.Keys.of(columns, hidden), fold)));
+        new KeyRead(store, sent(hadoop, "{}"), paths, sizes, Json.read(columns, String[][].class), hidden, fold)));
   }
 
   /**
@@ -94,7 +93,7 @@ public final class IcebergGroup {
       String settings,
       String codec,
       String columns,
-      String hidden,
+      HiddenRows hidden,
       KeyRoute route,
       String prefixes)
       throws Exception {
@@ -102,8 +101,8 @@ public final class IcebergGroup {
     Table prefixed = StagedTable.of((BaseTable) table, table.name(), true, names);
     IcebergStore named = new IcebergStore(prefixed, (DataFile) inputs.get(0));
     return Json.text(ParquetTask.run(context, new RowScatter(
-        named, sent(hadoop, settings), paths, sizes, KeyTask.Keys.of(columns, hidden), "", SUFFIX, codec, route, 0,
-        names.size())));
+        named, sent(hadoop, settings), paths, sizes, Json.read(columns, String[][].class), hidden, "", SUFFIX, codec, route,
+        0, names.size())));
   }
 
   private static SerializableConfiguration sent(Configuration hadoop, String settings) throws IOException {

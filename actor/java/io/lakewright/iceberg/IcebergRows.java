@@ -61,32 +61,13 @@ public final class IcebergRows {
 
   /** Returns the positions in a data file that these delete files name, ascending, as a JSON array; null: too many. */
   public String named(String path, List<DeleteFile> deletes) throws IOException {
-    List<DeleteFile> named = new ArrayList<>();
-    for (DeleteFile delete : deletes) {
-      if (mayName(delete, path)) {
-        named.add(delete);
-      }
-    }
-    PositionDeleteIndex rows = loader.loadPositionDeletes(named, path);
+    PositionDeleteIndex rows = loader.loadPositionDeletes(naming(deletes, path), path);
     if (rows.cardinality() > atMost) {
       return null;
     }
     List<Long> positions = new ArrayList<>();
     rows.forEach(positions::add);
     return Json.text(positions);
-  }
-
-  /** Returns what `named` does of each data file, as JSON, by arrays of its path and the numbers of its deletes. */
-  public String namedInEach(IcebergDeletes deletes, String files) throws IOException {
-    List<String> found = new ArrayList<>();
-    for (Object[] file : Json.read(files, Object[][].class)) {
-      List<DeleteFile> named = new ArrayList<>();
-      for (int i = 1; i < file.length; i++) {
-        named.add(deletes.get((Integer) file[i]));
-      }
-      found.add(named((String) file[0], named));
-    }
-    return found.toString();
   }
 
   /** Returns whether a file of positions names rows of this data file alone; false if it has more than that to be read. */
@@ -181,12 +162,7 @@ public final class IcebergRows {
 
   private long[] hidden(FileScanTask task, DeletedKeys keys) throws IOException {
     String path = task.file().location();
-    List<DeleteFile> named = new ArrayList<>();
-    for (DeleteFile delete : task.deletes()) {
-      if (delete.content() == FileContent.POSITION_DELETES && mayName(delete, path)) {
-        named.add(delete);
-      }
-    }
+    List<DeleteFile> named = naming(task.deletes(), path);
     PositionDeleteIndex rows = keys.rowsOf(task);
     if (!named.isEmpty()) {
       rows.merge(loaded(named, path));
@@ -217,6 +193,13 @@ public final class IcebergRows {
       throw failure;
     }
     return written;
+  }
+
+  /** Returns the delete files by position that may name rows of a data file. */
+  private static List<DeleteFile> naming(List<DeleteFile> deletes, String path) {
+    List<DeleteFile> named = new ArrayList<>(deletes);
+    named.removeIf(one -> one.content() != FileContent.POSITION_DELETES || !mayName(one, path));
+    return named;
   }
 
   /** Returns whether the bounds of the paths in a delete file, as far as they are known, can hold a path. */

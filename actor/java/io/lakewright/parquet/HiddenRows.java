@@ -1,9 +1,11 @@
 package io.lakewright.parquet;
 
+import io.lakewright.spark.Json;
+import java.io.IOException;
 import java.io.Serializable;
 import java.util.Arrays;
 
-/** Positions of the rows of each input of a task that its outputs leave out, ascending. */
+/** Positions of the rows of each input of a task that it leaves out, ascending. */
 public final class HiddenRows implements Serializable {
   private static final long serialVersionUID = 1L;
 
@@ -18,9 +20,14 @@ public final class HiddenRows implements Serializable {
     return Arrays.stream(positions).mapToLong(of -> of.length).sum();
   }
 
+  /** Returns the positions as JSON, an array for each input. */
+  public String text() throws IOException {
+    return Json.text(positions);
+  }
+
   /**
-   * Returns, of so many rows of an input from a position on, the number of the one output, 0, and -1 for those left out; null
-   * where all of them stay.
+   * Returns, of so many rows of an input from a position on, the number of the first output, 0, and -1 for those left out;
+   * null where all of them stay.
    */
   int[] numbers(int input, long first, int rows) {
     long[] of = positions[input];

@@ -18,9 +18,10 @@ public final class KeyRead extends KeyTask {
       SerializableConfiguration settings,
       ArrayList<String> files,
       ArrayList<Number> sizes,
-      Keys keys,
+      String[][] keys,
+      HiddenRows hidden,
       KeyFold fold) {
-    super(store, settings, files, sizes, keys, "", "", "UNCOMPRESSED");
+    super(store, settings, files, sizes, keys, hidden, "", "", "UNCOMPRESSED");
     this.fold = fold;
   }
 

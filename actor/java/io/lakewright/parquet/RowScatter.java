@@ -30,14 +30,15 @@ public final class RowScatter extends KeyTask {
       SerializableConfiguration settings,
       ArrayList<String> files,
       ArrayList<Number> sizes,
-      Keys keys,
+      String[][] keys,
+      HiddenRows hidden,
       String prefix,
       String suffix,
       String codec,
       KeyRoute route,
       int firstPart,
       int outputs) {
-    super(store, settings, files, sizes, keys, prefix, suffix, codec);
+    super(store, settings, files, sizes, keys, hidden, prefix, suffix, codec);
     this.route = route;
     this.firstPart = firstPart;
     this.outputs = outputs;

@@ -8,7 +8,10 @@ import pytest
 
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
-from actor.formats.delta.row_tasks import MOST_HIDDEN_ROWS, LeftToSpark, RowTasks, find_row_tasks
+from actor.formats.delta.row_tasks import LeftToSpark, RowTasks, find_row_tasks
+from actor.rewrite.late_rows import MOST_ROWS
+from tests.support.fake_delta import live_group
+from tests.support.fake_delta_table import add, remove, vector
 from tests.support.fake_row_tasks import MADE, STATS, STORED, FakeRowTasks, T, V
 
 ROUTE = object()
@@ -29,7 +32,7 @@ def test_a_task_gets_the_keys_and_says_what_it_wrote() -> None:
     (written,) = found(bench).write(bench.live, ROUTE, 5, 2)
     _folder, _prefix, suffix, codec, hidden, columns, route, first, count = bench.told[0]
     assert (suffix, codec, route, first, count) == (".c000.snappy.parquet", "SNAPPY", ROUTE, 5, 2)
-    assert [json.loads(one) for one in (hidden, columns)] == [[[], []], [["v"], ["t"]]]
+    assert (hidden, json.loads(columns)) == (None, [["v"], ["t"]])
     logged = json.loads(written.json)
     assert (logged["path"], logged["size"], logged["dataChange"]) == ("o", 50, False)
     assert json.loads(logged["stats"]) == {"numRecords": 4, "tightBounds": True}
@@ -41,10 +44,37 @@ def test_an_obstacle_or_too_many_hidden_rows_leave_rows_to_spark() -> None:
         found(bench).write(bench.live, ROUTE, 0, 1)
     with pytest.raises(LeftToSpark):
         found(bench).read(bench.live.inputs, object())
-    bench.scala.row_vectors.hidden = lambda *given: None if given[-1] == MOST_HIDDEN_ROWS else "[[],[]]"
+    bench = with_vector(FakeRowTasks())
+    bench.scala.row_vectors.hidden = lambda *given: None if given[-1] == MOST_ROWS else "all"
     with pytest.raises(LeftToSpark):
         found(bench).read(bench.live.inputs, object())
-    assert len(bench.told) == 2
+    assert bench.told == []
+
+
+def with_vector(bench: FakeRowTasks) -> FakeRowTasks:
+    """Have two rows of the first file be hidden."""
+    bench.table.vectors["v"] = [3, 7]
+    bench.table.commit(*(remove(name) for name in "xy"))
+    stats = json.dumps(STATS)
+    bench.table.commit(add("x", partitionValues={}, stats=stats, deletionVector=vector(2, "v")))
+    bench.table.commit(add("y", partitionValues={}, stats=stats))
+    bench.live = live_group(bench.table, "x", "y")
+    return bench
+
+
+def test_files_become_one_without_hidden_rows_and_a_file_without_rows_is_not_kept() -> None:
+    bench = with_vector(FakeRowTasks(said=MADE))
+    tags = {"lakewright.level": "3"}
+    bench.live = replace(bench.live, group=replace(bench.live.group, tags=tags))
+    (written,) = found(bench).merge(bench.live)
+    suffix, codec, hidden = bench.told[0][2:]
+    assert (suffix, codec, json.loads(hidden.text())) == (".c000.snappy.parquet", "SNAPPY", [[3, 7], []])
+    logged = json.loads(written.json)
+    assert (logged["path"], json.loads(logged["stats"]), logged["tags"]) == ("o", {"numRecords": 4}, tags)
+    none = with_vector(FakeRowTasks(said=MADE | {"rows": 0}))
+    with pytest.raises(LeftToSpark):
+        found(none).merge(none.live)
+    assert none.table.deleted == ["o"]
 
 
 @pytest.mark.parametrize(

@@ -62,17 +62,15 @@ def footers(*schemas: FileSchema) -> GroupFooters:
     return GroupFooters(TableColumns(()), schemas=named, found=found)
 
 
-def test_keys_are_found_in_structs_and_hidden_rows_are_counted() -> None:
-    found = find_keys(footers(FileSchema((NUMBER, INSIDE))), [column("long", 4), column("long")], [(), (3, 5)])
-    assert found == RowKeys((Stored(), Stored()), (("s", "y"), ("a",)), ((), (3, 5)))
-    assert (found.texts, found.hidden_rows) == (('[["s", "y"], ["a"]]', "[[], [3, 5]]"), 2)
+def test_keys_are_found_in_structs() -> None:
+    found = find_keys(footers(FileSchema((NUMBER, INSIDE))), [column("long", 4), column("long")])
+    assert found == RowKeys((Stored(), Stored()), (("s", "y"), ("a",)))
     assert (found.points([[7, None], [8, 9]]), found.points([])) == ([(7, NULL), (8, 9)], [])
 
 
-def test_files_that_store_keys_otherwise_or_hide_too_many_rows_are_left_to_spark() -> None:
+def test_files_that_store_keys_otherwise_are_left_to_spark() -> None:
     schema = FileSchema((NUMBER,))
-    assert find_keys(footers(schema, schema), [column("long")], [()]) is not None
-    assert find_keys(footers(schema), [column("long"), column("long", 9)], [()]) is None
-    assert find_keys(footers(schema), [column("long")], [(), None]) is None
+    assert find_keys(footers(schema, schema), [column("long")]) is not None
+    assert find_keys(footers(schema), [column("long"), column("long", 9)]) is None
     renamed = FileSchema((ParquetField("b", 1, physical="INT64"),))
-    assert find_keys(footers(schema, renamed), [column("long")], [()]) is None
+    assert find_keys(footers(schema, renamed), [column("long")]) is None

@@ -394,23 +394,6 @@ def test_delete_files_are_read_and_written_by_our_class() -> None:
     assert rows.calls[3] == ("hide", "java b", "[2, 3]", False)
 
 
-def test_rows_that_are_deleted_by_position_are_read_in_one_call_for_all_files_of_a_group() -> None:
-    made, objects = table_of(), Tasks()
-    classes_of(made).resolve = lambda _name: Rows  # type: ignore[method-assign, assignment, return-value]
-    plain = LiveInput("a", 10, 1, 0, (), DataFile("a", 10, WHOLE_TABLE, rows=1))
-    assert made.named_in_each([plain, plain]) == [(), ()]
-    deletes = [
-        AppliedDelete("d", kind, 1, is_exact=False, listed=Listed(objects, number))
-        for number, kind in enumerate((DeleteKind.POSITION, DeleteKind.EQUALITY, DeleteKind.VECTOR))
-    ]
-    rows: Rows = made._rows
-    rows.answer = "[[], [1, 5]]"
-    assert made.named_in_each([plain, replace(plain, path="b", deletes=tuple(deletes))]) == [[], [1, 5]]
-    assert rows.calls[1:] == [("namedInEach", objects, '[["a"], ["b", 0, 2]]')]
-    with pytest.raises(ValueError, match="in its own scan"):
-        made.named_in_each([replace(plain, deletes=(replace(deletes[0], listed=None),))])
-
-
 def test_the_order_of_a_read_is_that_of_sparks_plan() -> None:
     table = table_of()
     classes_of(table).resolve = lambda _name: SimpleNamespace(of=lambda frame: f'["{frame}"]')  # type: ignore[method-assign]

@@ -14,7 +14,7 @@ from actor.formats.iceberg.column_search import FoundColumns
 from actor.formats.iceberg.copy_choice import LINEAGE_IDS, ROW_ID, IcebergCandidate, ManifestEntry
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup, LiveInput
-from actor.formats.iceberg.row_group_copy import CopiedFile, DividedFiles, Division, IcebergCopier, ReadGroup
+from actor.formats.iceberg.row_group_copy import CopiedFile, Division, IcebergCopier, ReadGroup, TaskFiles
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_choice import reason_to_encode
@@ -41,6 +41,10 @@ ANY_SIZE = CopyLimits(0, 0)
 DONE = {"place": "t/data/out.parquet", "size": 20, "attempt": 0}
 
 
+def _without(hidden: Any) -> str:
+    return "" if hidden is None else f" without {hidden.count()}"
+
+
 class Tasks:
     """What the JVM says of two files; `end`: of the task. `calls`: what was asked of it."""
 
@@ -60,6 +64,9 @@ class Tasks:
             raise self.unread
         return DescribedFiles((FOOTER, self.second), self.schemas)
 
+    def delete_columns(self, inputs: Sequence[LiveInput], deletes: Sequence[Any]) -> DescribedFiles:
+        return DescribedFiles((FOOTER,) * len(deletes), self.schemas)
+
     def check_pages(self, inputs: Sequence[LiveInput]) -> None:
         if self.unread is not None:
             raise self.unread
@@ -77,17 +84,17 @@ class Tasks:
         return self.end
 
     def merge(self, inputs: Sequence[LiveInput], how: MergeSettings, hidden: Any) -> dict[str, Any]:
-        self.calls.append(f"merge {how[0]}" + ("" if hidden is None else f" without {hidden.count()}"))
+        self.calls.append(f"merge {how[0]}{_without(hidden)}")
         if isinstance(self.end, Exception):
             raise self.end
         return self.end
 
-    def sample(self, inputs: Sequence[LiveInput], keys: RowKeys, every: int) -> Any:
-        self.calls.append(f"sample {every} without {keys.hidden_rows}")
+    def sample(self, inputs: Sequence[LiveInput], keys: RowKeys, hidden: Any, every: int) -> Any:
+        self.calls.append(f"sample {every}{_without(hidden)}")
         return self.end
 
-    def divide(self, inputs: Sequence[LiveInput], keys: RowKeys, how: Any, cuts: Any, prefixes: Any) -> Any:
-        self.calls.append(f"divide {how[0]} {cuts} {prefixes} without {keys.hidden_rows}")
+    def divide(self, inputs: Sequence[LiveInput], how: Any, keys: RowKeys, hidden: Any, *given: Any) -> Any:
+        self.calls.append(f"divide {how[0]} {given[0]} {given[1]}{_without(hidden)}")
         return self.end
 
     def describe(self, inputs: Sequence[LiveInput], path: str, size_bytes: int) -> Any:
@@ -108,13 +115,11 @@ class Bench:
         self.classes = ParquetClasses()
         inputs = (live("a"), live("b", *deletes))
         self.live = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.MINOR), inputs)
-        self.named: list[int] | None = [3, 5]
         self.hidden: int | None = 2
         table = SimpleNamespace(
             delete=lambda paths: self.deleted.extend(paths),
             columns=lambda _: TableColumns((Field("a", "int64", 1),)),
             location="t",
-            named_in_each=lambda files: [self.named if one.deletes else () for one in files],
             hidden=lambda _: None if self.hidden is None else SimpleNamespace(count=lambda: self.hidden),
         )
         head = SimpleNamespace(
@@ -175,7 +180,7 @@ def merged(end: Any, reason: EncodeReason, **properties: str) -> tuple[Any, list
 
 
 def test_a_group_that_only_its_layout_keeps_from_being_copied_is_merged() -> None:
-    done = CopiedFile("t/data/out.parquet", 20, ("t/data/out.parquet", 20))
+    done = TaskFiles((CopiedFile("t/data/out.parquet", 20, ("t/data/out.parquet", 20)),))
     assert merged(DONE, EncodeReason.SMALL_ROW_GROUPS) == (done, ["merge zstd"])
     assert merged(DONE, EncodeReason.SCHEMA) == (None, [])
     assert merged({"obstacle": "damaged"}, EncodeReason.DICTIONARIES) == (None, ["merge zstd"])
@@ -259,12 +264,12 @@ def merged_without_deleted(hidden: int | None, end: Any = DONE, *deletes: Any) -
 @pytest.mark.parametrize("hidden", [0, 2, 199])
 def test_rows_that_are_deleted_are_left_out_of_a_merge(hidden: int) -> None:
     """The output is described as one that has some rows of its inputs: what is known of all holds for no part."""
-    made = CopiedFile("t/data/out.parquet", 20, ("t/data/out.parquet", 20, ()), hidden)
+    made = TaskFiles((CopiedFile("t/data/out.parquet", 20, ("t/data/out.parquet", 20, ())),), hidden)
     assert merged_without_deleted(hidden) == (made, ["mismatch", f"merge zstd without {hidden}"])
 
 
 def test_a_group_of_which_no_row_is_left_needs_no_task() -> None:
-    assert merged_without_deleted(200) == (CopiedFile("", 0, None, 200), ["mismatch"])
+    assert merged_without_deleted(200) == (TaskFiles((), 200), ["mismatch"])
 
 
 def test_what_tasks_cannot_leave_out_exactly_is_left_to_spark() -> None:
@@ -297,18 +302,19 @@ def moved(end: Any, *deletes: Any, rule: CopyRule | None = None, **of_bench: Any
     return bench, bench.copier.sample(read, 5) if "read" in end else bench.copier.divide(read, DIVISION)
 
 
-def test_rows_are_divided_by_a_task_without_those_that_are_deleted_by_position() -> None:
-    bench, made = moved(PARTS, VECTOR)
+@pytest.mark.parametrize("delete", [VECTOR, KEYED])
+def test_rows_are_divided_by_a_task_without_those_that_are_deleted(delete: Any) -> None:
+    bench, made = moved(PARTS, delete)
     parts = (("t/x", 20), ("t/y", 21))
-    assert made == DividedFiles(tuple(CopiedFile(*one, (*one, [1])) for one in parts), 2)
+    assert made == TaskFiles(tuple(CopiedFile(*one, (*one, [1])) for one in parts), 2)
     assert bench.tasks.calls == ["footers", "mismatch", "divide zstd [[0, 7, -1, -2]] ('x.', 'y.') without 2"]
     bench, points = moved({"read": [[8], [None]]})
-    assert (points, bench.tasks.calls) == ([(8,), (NULL,)], ["footers", "mismatch", "sample 5 without 0"])
+    assert (points, bench.tasks.calls) == ([(8,), (NULL,)], ["footers", "mismatch", "sample 5"])
 
 
-def test_deletes_by_value_and_what_a_task_cannot_write_are_left_to_spark() -> None:
+def test_unclear_deletes_and_what_a_task_cannot_write_are_left_to_spark() -> None:
     assert moved(PARTS, VALUES)[1] is None
-    assert moved(PARTS, VECTOR, named=None)[1] is None, "too many to hold"
+    assert moved(PARTS, VECTOR, hidden=None)[1] is None, "too many to hold"
     assert moved(PARTS, rule=CopyRule(is_allowed=False))[1] is None
     assert moved({"obstacle": "damaged"})[1] is None
     assert moved({"read": [], "obstacle": "damaged"})[1] is None

@@ -13,7 +13,7 @@ from actor.formats.iceberg.column_search import FoundColumns
 from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.output_check import PathTaken
-from actor.formats.iceberg.row_group_copy import CopiedFile, DividedFiles, Division, ReadGroup
+from actor.formats.iceberg.row_group_copy import CopiedFile, Division, ReadGroup, TaskFiles
 from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.iceberg.write import RowRemoval, StagedWriter
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
@@ -150,7 +150,7 @@ class Copier:
         seen: GroupFooters = EMPTY,
         *,
         is_merged: bool = False,
-        divided: DividedFiles | None = None,
+        divided: TaskFiles | None = None,
     ) -> None:
         self.output, self.seen, self._is_merged = output, seen, is_merged
         self.damage: Exception | None = None
@@ -163,7 +163,7 @@ class Copier:
     def sample(self, live: ReadGroup, every: int) -> list[Point] | None:
         return self.sampled
 
-    def divide(self, live: ReadGroup, division: Division) -> DividedFiles | None:
+    def divide(self, live: ReadGroup, division: Division) -> TaskFiles | None:
         return self.divided
 
     def footers(self, live: InputGroup) -> GroupFooters:
@@ -178,8 +178,8 @@ class Copier:
             return NotCopied(EncodeReason.DICTIONARIES)
         return NotCopied(EncodeReason.SCHEMA) if self.output is None else copied(self.output)
 
-    def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
-        return copied(self.output) if self._is_merged and self.output is not None else None
+    def merge(self, live: ReadGroup, found: NotCopied) -> TaskFiles | None:
+        return TaskFiles((copied(self.output),)) if self._is_merged and self.output is not None else None
 
 
 class Reader:
@@ -294,12 +294,12 @@ class WithoutDeleted(Copier):
 
     def __init__(self, output: JavaFile | None, hidden: int) -> None:
         super().__init__()
-        self.made = CopiedFile("", 0, None, hidden) if output is None else replace(copied(output), hidden_rows=hidden)
+        self.made = TaskFiles(() if output is None else (copied(output),), hidden)
 
     def copy(self, live: ReadGroup) -> NotCopied:
         return NotCopied(EncodeReason.DELETE_FILES)
 
-    def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile:
+    def merge(self, live: ReadGroup, found: NotCopied) -> TaskFiles:
         return self.made
 
 
@@ -314,14 +314,17 @@ def test_a_merge_has_the_rows_that_are_not_deleted_and_no_other() -> None:
     assert table.deleted == ["out-198"]
 
 
-def test_a_merge_that_no_reader_compares_has_the_rows_that_spark_counts() -> None:
+@pytest.mark.parametrize("is_divided", [False, True])
+def test_what_no_reader_compares_of_a_task_has_the_rows_that_spark_counts(*, is_divided: bool) -> None:
     """Which rows are deleted is found by a rule of ours; where it is the only one, Spark's has to agree."""
-    reader, copier = Reader(), WithoutDeleted(JavaFile(197), 3)
+    reader, merged = Reader(), WithoutDeleted(JavaFile(197), 3)
     reader.reading = Reading.NONE
-    assert write(FakeJavaTable(), FakeFrame(197), POSITIONS, copier=copier, reader=reader).rows == 197
+    given: dict[str, Any] = {"copier": Copier(divided=merged.made) if is_divided else merged, "reader": reader}
+    given["division"] = DIVISION if is_divided else None
+    assert write(FakeJavaTable(), FakeFrame(197), POSITIONS, **given).rows == 197
     table = FakeJavaTable()
     with pytest.raises(Corrupt, match="196 rows in, 197 rows out"):
-        write(table, FakeFrame(196), POSITIONS, copier=copier, reader=reader)
+        write(table, FakeFrame(196), POSITIONS, **given)
     assert (table.deleted, table.staged) == (["out-197"], set())
 
 
@@ -397,7 +400,7 @@ def test_a_group_that_is_divided_has_an_output_for_each_part_and_the_names_of_al
 
 def test_a_group_that_a_task_divides_is_not_staged_and_its_rows_are_counted() -> None:
     divided, reader, table = (
-        DividedFiles((copied(JavaFile(150)), copied(JavaFile(47))), 3),
+        TaskFiles((copied(JavaFile(150)), copied(JavaFile(47))), 3),
         Reader(),
         FakeJavaTable(),
     )
@@ -541,7 +544,7 @@ WAYS = {
     PathTaken.BY_COLUMN: Copier(JavaFile(200), is_merged=True),
     PathTaken.ENCODED: Copier(),
     PathTaken.DIVIDED: Copier(),
-    PathTaken.DIVIDED_BY_COLUMN: Copier(divided=DividedFiles((copied(JavaFile(200)),), 0)),
+    PathTaken.DIVIDED_BY_COLUMN: Copier(divided=TaskFiles((copied(JavaFile(200)),), 0)),
 }
 
 
