@@ -183,14 +183,14 @@ def test_an_output_whose_blocks_have_other_rows_is_never_committed(
 ) -> None:
     table = IndexTable(lab, "one")
     version, files = newest(table.path), set(table.path.rglob("*.parquet"))
-    write = IndexWriter._write
+    write = IndexWriter._by_task
 
     def exchanged(writer: IndexWriter, *given: Any) -> Any:
         written = write(writer, *given)
         writer._planned.reverse()
         return written
 
-    monkeypatch.setattr(IndexWriter, "_write", exchanged)
+    monkeypatch.setattr(IndexWriter, "_by_task", exchanged)
     with pytest.raises(Corrupt, match="stopped before its commit"):
         table.run()
     assert (newest(table.path), set(table.path.rglob("*.parquet"))) == (version, files)

@@ -24,7 +24,7 @@ _TIMED: tuple[tuple[Any, str, str], ...] = (
     (FooterReader, "read", "read the footers of the inputs (sum over two threads)"),
     (ParquetTasks, "run", "copy the row groups, or merge columns (sum over two threads)"),
     (ParquetTasks, "output", "merge the statistics"),
-    (DeltaWriter, "_write", "encode the outputs by Spark (sum over two threads)"),
+    (DeltaWriter, "_by_spark", "encode the outputs by Spark (sum over two threads)"),
     (DeltaWriter, "_check_rows", "compare row counts"),
     (TableLog, "commit", "commit"),
 )
