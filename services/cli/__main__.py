@@ -23,8 +23,6 @@ COMMANDS = {
     "queue": f"{_COMMANDS}.queue:app",
     "actors": f"{_COMMANDS}.actors:app",
     "events": f"{_COMMANDS}.events:app",
-    "optimize": f"{_COMMANDS}.optimize:optimize",
-    "sort": f"{_COMMANDS}.optimize:sort",
     "what-if": f"{_COMMANDS}.what_if:what_if",
     "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",
@@ -37,11 +35,17 @@ COMMANDS = {
 ACTIONS = f"{_COMMANDS}.table_actions:COMMANDS"
 """Further commands by name: one for each request about a table."""
 
+SERVICES = "Run services"
+"""Heading of the last commands in `--help`."""
+
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Everything behind the name of a service is the service's own, `--help` included."""
 
 app = typer.Typer(
-    cls=lazy_group(COMMANDS, also=ACTIONS), no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    cls=lazy_group(COMMANDS, also=ACTIONS, panel="Optimize and maintain tables"),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 
 
@@ -67,19 +71,19 @@ def options(
         context.obj = (context.obj or CliContext)(url, as_json)
 
 
-@app.command(context_settings=PASSED_ON)
+@app.command(context_settings=PASSED_ON, rich_help_panel=SERVICES)
 def standalone(context: typer.Context) -> None:
     """Run Redis, a decider and an actor on this machine."""
     _become("standalone", context.args)
 
 
-@app.command(context_settings=PASSED_ON)
+@app.command(context_settings=PASSED_ON, rich_help_panel=SERVICES)
 def decider(context: typer.Context) -> None:
     """Run a decider; its settings are environment variables."""
     _become("decider", context.args)
 
 
-@app.command(context_settings=PASSED_ON)
+@app.command(context_settings=PASSED_ON, rich_help_panel=SERVICES)
 def actor(context: typer.Context) -> None:
     """Run an actor; its settings are environment variables."""
     _become("actor", context.args)

@@ -14,11 +14,13 @@ from typer.core import TyperGroup
 from services.cli.cli_context import CliContext
 
 
-def lazy_group(commands: Mapping[str, str], *, at_end: bool = False, also: str = "") -> type[TyperGroup]:
+def lazy_group(
+    commands: Mapping[str, str], *, at_end: bool = False, also: str = "", panel: str = ""
+) -> type[TyperGroup]:
     """Return a group class that also has these commands: `module:attribute` by name; `--help` lists them first or last.
 
-    The attribute is a Typer application for a group of commands, or a function for one command. `also`: where further
-    functions by name are, which are imported for a name that is not known otherwise.
+    The attribute is a Typer application for a group of commands, or a function for one command. `also`: where
+    further functions by name are, imported for a name that is not known otherwise. `panel`: their heading in `--help`.
     """
 
     class LazyGroup(TyperGroup):
@@ -30,10 +32,13 @@ def lazy_group(commands: Mapping[str, str], *, at_end: bool = False, also: str =
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name not in self.commands:
                 found = _attribute(commands[cmd_name]) if cmd_name in commands else None
+                heading = None
                 if found is None and also:
-                    found = _attribute(also).get(cmd_name)
+                    found, heading = _attribute(also).get(cmd_name), panel
                 if found is not None:
-                    self.add_command(_load(cmd_name, found), cmd_name)
+                    command = _load(cmd_name, found)
+                    command.rich_help_panel = heading
+                    self.add_command(command, cmd_name)
             return super().get_command(ctx, cmd_name)
 
     return LazyGroup
