@@ -25,15 +25,12 @@ from shared.refusals import RefusalReason
 from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import commit_info, newest
-from tests.support.index_tables import TABLES, IndexTable, optimized, verify
+from tests.support.index_tables import FIRST, NAMES, IndexTable, optimized, verify
 from tests.support.local_vacuum import Control
 from tests.support.long_suites import beyond
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_overload")]
 
-FIRST = ("hashes", "revisions", "seven", "zone")
-"""Tables of the library that other tests of this file do not rewrite."""
-NAMES = (*FIRST, *sorted({place.name for place in TABLES.iterdir() if place.is_dir()} - {*FIRST}))
 ZONE = "America/New_York"
 
 

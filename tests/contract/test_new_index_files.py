@@ -16,12 +16,12 @@ from shared.formats.qbeast.weights import weight_of_fraction
 from shared.refusals import RefusalReason
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import commit_info, live, newest
-from tests.support.index_tables import TABLES, IndexTable, verify
+from tests.support.index_tables import FIRST, NAMES, IndexTable, verify
 from tests.support.local_vacuum import Control
+from tests.support.long_suites import beyond
 
 pytestmark = pytest.mark.spark
 
-NAMES = sorted(place.name for place in TABLES.iterdir() if place.is_dir())
 ZONES = {"seven": "UTC", "zone": "America/New_York"}
 FRACTIONS = (0.01, 0.05, 0.2)
 
@@ -85,7 +85,7 @@ def in_zone(table: IndexTable, zone: str) -> None:
         table.lab.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('lakewright.index-zone' = '{zone}')")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", beyond(len(FIRST), NAMES, "care"))
 def test_files_of_a_plain_writer_are_indexed_by_the_rules_of_the_newest_revision(lab: DeltaLab, name: str) -> None:
     table, zone = IndexTable(lab, name), ZONES.get(name, "")
     in_zone(table, zone)

@@ -1,5 +1,6 @@
 """Row expiry on real Delta: what of it only Delta has."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from shared.errors import Unsupported
 from tests.support.aged_rows import AgedDelta, days_ago
 from tests.support.delta_lab import DeltaLab
+from tests.support.long_suites import beyond
 
 pytestmark = [pytest.mark.spark, pytest.mark.long("contracts")]
 
@@ -24,22 +26,26 @@ def test_the_history_shows_a_delete_and_the_change_feed_its_rows(lab: DeltaLab) 
     assert table.changes(marked["version"]) == []
 
 
+KINDS = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
+FEATURES = {
+    "vectors and feed": {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
+    "mapped columns": {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"},
+    "row ids": {"delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"},
+}
+ONCE = list(zip(KINDS, FEATURES, strict=True))
+"""Each type and each features once."""
+
+
 @pytest.mark.parametrize(
-    "properties",
-    [
-        {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
-        {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"},
-        {"delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"},
-    ],
-    ids=["vectors and feed", "mapped columns", "row ids"],
+    ("kind", "features"), beyond(len(ONCE), [*ONCE, *sorted({*product(KINDS, FEATURES)} - {*ONCE})], "care")
 )
-@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE"])
 def test_exactly_the_files_that_are_over_go_whatever_the_tables_features(
-    lab: DeltaLab, kind: str, properties: dict[str, str]
+    lab: DeltaLab, kind: str, features: str
 ) -> None:
     def spelled(days: float) -> Any:
         return days_ago(days).date() if kind == "DATE" else days_ago(days)
 
+    properties = FEATURES[features]
     table = AgedDelta(lab, kind=kind, properties=properties)
     table.append(*((number, spelled(92 + number)) for number in range(10)))
     table.append(*((number, spelled(85 + number)) for number in range(10, 20)), (20, spelled(80)))

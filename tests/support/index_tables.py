@@ -24,6 +24,10 @@ from tests.support.qbeast_data import qbeast_data
 
 TABLES = qbeast_data() / "qbeast_tables"
 
+FIRST = ("hashes", "revisions", "seven", "zone")
+"""Those that no other test rewrites."""
+NAMES = (*FIRST, *sorted({one.name for one in TABLES.iterdir() if one.is_dir()} - {*FIRST}))
+
 FileBlocks = list[tuple[str, tuple[tuple[str, int, int, int], ...]]]
 """Revision and blocks of each file, in an order of their own."""
 
