@@ -44,7 +44,7 @@ def analyze(
     """
     history, policy = trace.history, in_force.policy
     prices, hours = until_now(history, prices, now_ms)
-    if trace.refusal is not None or len(history.commits) < MIN_COMMITS or hours < MIN_HOURS:
+    if trace.refusal is not None or not is_long_enough(history, hours):
         return None
     tick("left alone")
     nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
@@ -64,6 +64,11 @@ def analyze(
     if not is_worth(proof):
         return None
     return Advice(table, now_ms, found.properties, policy.encode(), found.message, proof, format=trace.metadata.format)
+
+
+def is_long_enough(history: CommitTrace, hours: float, least_hours: float = MIN_HOURS) -> bool:
+    """Return whether a history of so many hours is enough for an advice, or for a judgement by MIN_JUDGED_HOURS."""
+    return len(history.commits) >= MIN_COMMITS and hours >= least_hours
 
 
 def is_in_force(change: Mapping[str, str], policy: Policy) -> bool:
@@ -90,7 +95,7 @@ def judge(advice: Advice, trace: TableTrace, prices: CostModel, now_ms: int, tic
     history = trace.history
     _, hours = until_now(history, prices, now_ms)
     first_ms, last_ms = _span(history)
-    if len(history.commits) < MIN_COMMITS or hours < MIN_JUDGED_HOURS:
+    if not is_long_enough(history, hours, MIN_JUDGED_HOURS):
         return None
     prices = replace(prices, tail_hours=0.0)
     former = Policy.decode(advice.former)

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from decider.advice.analysis import (
-    MIN_COMMITS,
     MIN_JUDGED_HOURS,
     MIN_SAVED_S_PER_DAY,
     MIN_SAVED_SHARE,
+    is_long_enough,
     proof_of,
     until_now,
 )
 from decider.advice.order_advice import BOUNDED_SHARE, SCAN_S_PER_GIB, OrderReading, bounded_share, halves
 from decider.store.tables.advice_records import Advice, BoundsEvidence, Judgement, ReplayedCost
-from decider.whatif.comparison import MIN_HOURS, CostModel, size_text
+from decider.whatif.comparison import CostModel, size_text
 from decider.whatif.recorded_filters import RecordedFilter, named_columns
 from decider.whatif.sort_advice import KeyedFiles, LiveReads, live_reads
 from decider.whatif.spread_rows import spread_rows
@@ -41,7 +41,7 @@ def analyze_bounds(
 ) -> Advice | None:
     """Return the advice to note bounds of the column that most reads compare, None where these cost too little."""
     _, hours = until_now(trace.history, prices, now_ms)
-    is_known = len(trace.history.commits) >= MIN_COMMITS and hours >= MIN_HOURS
+    is_known = is_long_enough(trace.history, hours)
     left_out = [keyed for keyed in read.unbounded if keyed.bounds_change and keyed.files]
     if not (is_known and read.reads.per_hour and left_out):
         return None
@@ -78,7 +78,7 @@ def judge_bounds(
     _, hours = until_now(trace.history, prices, now_ms)
     every = (*read.keyed, *read.unbounded)
     keyed = next((one for one in every if one.column.name == bounds.column), None)
-    if len(trace.history.commits) < MIN_COMMITS or hours < MIN_JUDGED_HOURS or keyed is None or not read.reads.per_hour:
+    if not is_long_enough(trace.history, hours, MIN_JUDGED_HOURS) or keyed is None or not read.reads.per_hour:
         return None
     filters = _naming(read, keyed)
     others = (

@@ -6,9 +6,9 @@ Pure: time comes from the caller and from the commits.
 
 from dataclasses import replace
 
-from decider.advice.analysis import MIN_COMMITS, MIN_JUDGED_HOURS, is_worth, proof_of, until_now
+from decider.advice.analysis import MIN_JUDGED_HOURS, is_long_enough, is_worth, proof_of, until_now
 from decider.store.tables.advice_records import Advice, Judgement, LogEvidence, ReplayedCost
-from decider.whatif.comparison import MIN_HOURS, CostModel
+from decider.whatif.comparison import CostModel
 from decider.whatif.trace_reader import TableTrace
 from shared.policy.policy import Policy
 from shared.table import TableId
@@ -33,7 +33,7 @@ def analyze_checkpoint(
     checkpoint: version of the newest one, -1 without any, None where the format has none.
     """
     prices, hours = until_now(trace.history, prices, now_ms)
-    is_known = len(trace.history.commits) >= MIN_COMMITS and hours >= MIN_HOURS
+    is_known = is_long_enough(trace.history, hours)
     if not is_known or checkpoint is None or policy.checkpoint_every or not policy.enabled or trace.refusal:
         return None
     first, last = trace.first_version, trace.last_version
@@ -64,7 +64,7 @@ def judge_checkpoint(
     `trace`: the commits since. None while there are too few of them.
     """
     prices, hours = until_now(trace.history, prices, now_ms)
-    if len(trace.history.commits) < MIN_COMMITS or hours < MIN_JUDGED_HOURS or checkpoint is None:
+    if not is_long_enough(trace.history, hours, MIN_JUDGED_HOURS) or checkpoint is None:
         return None
     first, last = trace.first_version, trace.last_version
     written = last - first + 1 if checkpoint > log.checkpoint else 0

@@ -8,12 +8,12 @@ included, by reads that were reported on two days at least. Pure: time comes fro
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from decider.advice.analysis import MIN_COMMITS, MIN_JUDGED_HOURS, is_worth, proof_of, until_now
+from decider.advice.analysis import MIN_JUDGED_HOURS, is_long_enough, is_worth, proof_of, until_now
 from decider.advice.order_kinds import KINDS, SORTED, OrderKind, change_of, request_text
 from decider.state.effective_policy import EffectivePolicy
 from decider.store.tables.advice_records import Advice, Judgement, OrderEvidence, ReplayedCost
 from decider.store.tables.read_counts import ReportedReads
-from decider.whatif.comparison import MIN_HOURS, CostModel, Tick
+from decider.whatif.comparison import CostModel, Tick
 from decider.whatif.recorded_filters import RecordedFilter, named_columns
 from decider.whatif.simulator import replay_lakewright
 from decider.whatif.sort_advice import KeyedFiles
@@ -92,7 +92,7 @@ def analyze_order(  # noqa: PLR0913, PLR0917 - each is a part of the evidence
     """Return the advice to give a table an order of a kind, None where none would pay."""
     policy, reads, keyed = in_force.policy, read.reads, read.keyed
     _, hours = until_now(trace.history, prices, now_ms)
-    is_known = len(trace.history.commits) >= MIN_COMMITS and hours >= MIN_HOURS
+    is_known = is_long_enough(trace.history, hours)
     if not (is_known and keyed and reads.per_hour and kind.may_be_set(trace, policy)):
         return None
     tick("orders by all files")
@@ -139,7 +139,7 @@ def judge_order(  # noqa: PLR0913, PLR0917 - each is a part of the evidence
     """
     reads, keyed = read.reads, read.keyed
     _, hours = until_now(trace.history, prices, now_ms)
-    if len(trace.history.commits) < MIN_COMMITS or hours < MIN_JUDGED_HOURS or not (keyed and reads.per_hour):
+    if not is_long_enough(trace.history, hours, MIN_JUDGED_HOURS) or not (keyed and reads.per_hour):
         return None
     former = Policy.decode(advice.former)
     tick("former policy")

@@ -7,10 +7,10 @@ commits.
 
 from dataclasses import replace
 
-from decider.advice.analysis import MIN_COMMITS, MIN_JUDGED_HOURS, MIN_SAVED_S_PER_DAY, is_worth, proof_of, until_now
+from decider.advice.analysis import MIN_JUDGED_HOURS, MIN_SAVED_S_PER_DAY, is_long_enough, is_worth, proof_of, until_now
 from decider.formats.table_format import VacuumPreview
 from decider.store.tables.advice_records import Advice, HeldEvidence, Judgement, ReplayedCost
-from decider.whatif.comparison import MIN_HOURS, CostModel, size_text
+from decider.whatif.comparison import CostModel, size_text
 from decider.whatif.trace_reader import TableTrace
 from shared.policy.policy import GIB, Policy
 from shared.table import TableId
@@ -27,7 +27,7 @@ CHANGE = {"lakewright.vacuum": "on"}
 def may_be_vacuumed(trace: TableTrace, policy: Policy, prices: CostModel, now_ms: int) -> bool:
     """Return whether to ask the store: nothing vacuums by policy, and commits remove enough, again and again."""
     _, hours = until_now(trace.history, prices, now_ms)
-    is_known = len(trace.history.commits) >= MIN_COMMITS and hours >= MIN_HOURS
+    is_known = is_long_enough(trace.history, hours)
     if not is_known or policy.vacuum or not policy.enabled or trace.refusal is not None:
         return False
     per_day = 2 * min(_removed(trace)) / hours * 24
@@ -69,7 +69,7 @@ def judge_vacuum(
     `trace`: the commits since. None while there are too few of them.
     """
     _, hours = until_now(trace.history, prices, now_ms)
-    if len(trace.history.commits) < MIN_COMMITS or hours < MIN_JUDGED_HOURS:
+    if not is_long_enough(trace.history, hours, MIN_JUDGED_HOURS):
         return None
     live, left = _live_bytes(trace), sum(one.size_bytes for one in preview.deletions)
     return Judgement(
