@@ -23,6 +23,8 @@ COMMANDS = {
     "queue": f"{_COMMANDS}.queue:app",
     "actors": f"{_COMMANDS}.actors:app",
     "events": f"{_COMMANDS}.events:app",
+    "optimize": f"{_COMMANDS}.optimize:optimize",
+    "sort": f"{_COMMANDS}.optimize:sort",
     "what-if": f"{_COMMANDS}.what_if:what_if",
     "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",
@@ -42,7 +44,7 @@ PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opt
 """Everything behind the name of a service is the service's own, `--help` included."""
 
 app = typer.Typer(
-    cls=lazy_group(COMMANDS, also=ACTIONS, panel="Optimize and maintain tables"),
+    cls=lazy_group(COMMANDS, also=ACTIONS, panel="Optimize and maintain tables", within=("optimize", "sort")),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -3,7 +3,7 @@
 Each command also takes `--json`, which the group knows once, so that it works before and behind the command's name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import Annotated, Any
@@ -15,12 +15,13 @@ from services.cli.cli_context import CliContext
 
 
 def lazy_group(
-    commands: Mapping[str, str], *, at_end: bool = False, also: str = "", panel: str = ""
+    commands: Mapping[str, str], *, at_end: bool = False, also: str = "", panel: str = "", within: Collection[str] = ()
 ) -> type[TyperGroup]:
     """Return a group class that also has these commands: `module:attribute` by name; `--help` lists them first or last.
 
-    The attribute is a Typer application for a group of commands, or a function for one command. `also`: where
-    further functions by name are, imported for a name that is not known otherwise. `panel`: their heading in `--help`.
+    The attribute is a Typer application for a group of commands, or a function for one command. `also`: where further
+    functions by name are, which are imported for a name that is not known otherwise. `panel`: the heading in
+    `--help` of these and of the commands `within` it.
     """
 
     class LazyGroup(TyperGroup):
@@ -32,12 +33,11 @@ def lazy_group(
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name not in self.commands:
                 found = _attribute(commands[cmd_name]) if cmd_name in commands else None
-                heading = None
                 if found is None and also:
-                    found, heading = _attribute(also).get(cmd_name), panel
+                    found = _attribute(also).get(cmd_name)
                 if found is not None:
                     command = _load(cmd_name, found)
-                    command.rich_help_panel = heading
+                    command.rich_help_panel = panel if cmd_name in within or cmd_name not in commands else None
                     self.add_command(command, cmd_name)
             return super().get_command(ctx, cmd_name)
 

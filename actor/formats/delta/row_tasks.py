@@ -132,9 +132,8 @@ def find_row_tasks(
         is_available=tasks.classes.are_usable,
     ).with_footers(tasks.footers.describe(live.inputs).files)
     reason = reason_to_encode(candidate, DEFAULT_LIMITS)
-    return (
-        RowTasks(scala, tasks, tuple(keys), codec, values or {}) if reason is None or reason in MERGED_REASONS else None
-    )
+    is_exact = reason is None or reason in MERGED_REASONS
+    return RowTasks(scala, tasks, tuple(keys), codec, values or {}) if is_exact else None
 
 
 def stats_of(logged: LoggedFile) -> str:

@@ -14,7 +14,7 @@ from decider.requests.registry import REQUESTS
 from decider.requests.table_request import TableRequest
 from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import segment
-from services.cli.commands.optimize import OUTCOMES, optimize, sort
+from services.cli.commands.optimize import OUTCOMES
 from services.cli.locations import location_of
 from services.cli.render import figure
 from shared.paths.locations import table_id
@@ -78,11 +78,8 @@ def _option(type_: Any, one: Field[Any]) -> Any:
     return Annotated[type_, typer.Option(flag, help=known["description"], min=known.get("ge"), max=known.get("le"))]
 
 
-COMMANDS: Mapping[str, Callable[..., None]] = {
-    "optimize": optimize,
-    "sort": sort,
-    **{name: _command_of(kind) for name, kind in REQUESTS.items()},
-    "index": index,
+COMMANDS: Mapping[str, Callable[..., None]] = {name: _command_of(kind) for name, kind in REQUESTS.items()} | {
+    "index": index
 }
 """Commands by name; `index` has the options of Qbeast's own command."""
 

@@ -119,9 +119,8 @@ public final class IcebergRows {
         return null;
       }
       if (vectors) { // Readers ignore all files of positions beside it.
-        List<DeleteFile> named = new ArrayList<>(task.deletes());
-        named.removeIf(one -> one.content() != FileContent.POSITION_DELETES);
-        rows.merge(loaded(named, task.file().location()));
+        String path = task.file().location();
+        rows.merge(loaded(naming(task.deletes(), path), path));
       }
       return hide(task.file(), rows, vectors);
     });
